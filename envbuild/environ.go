@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envbuild
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// defaultPath is the PATH of a child when garra has none.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+// variables are a child's variables by their folded names.
+type variables struct {
+	fold   func(string) string
+	byName map[string]Var
+}
+
+// set puts v over any variable of that name.
+func (v *variables) set(variable Var) {
+	if v.byName == nil {
+		v.byName = make(map[string]Var)
+	}
+	v.byName[v.fold(variable.Name)] = variable
+}
+
+func (v *variables) get(name string) (Var, bool) {
+	variable, ok := v.byName[v.fold(name)]
+	return variable, ok
+}
+
+func (v *variables) sorted() []Var {
+	return slices.SortedFunc(maps.Values(v.byName), func(a, b Var) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// hidden gathers the values that a child's output must not show.
+type hidden struct {
+	set map[string]bool
+}
+
+// add takes a value that is secret by its variable's name.
+func (h *hidden) add(value string) {
+	if len(value) >= minSecretLength {
+		h.addSecret(value)
+	}
+}
+
+// addSecret takes a value that is a secret, however short.
+func (h *hidden) addSecret(value string) {
+	if h.set == nil {
+		h.set = make(map[string]bool)
+	}
+	if value != "" {
+		h.set[value] = true
+	}
+}
+
+func (h *hidden) values() Values { return slices.Sorted(maps.Keys(h.set)) }
+
+// environment fills b.vars, layer over layer.
+func (b *builder) environment(ctx context.Context) {
+	if b.entry.InheritEnv {
+		b.inheritAll()
+	} else {
+		b.inheritAllowed()
+	}
+	b.addDefaults()
+	b.addTermux()
+	if b.entry.EnvFile != "" {
+		b.addEnvFile(ctx)
+	}
+	b.addEnv(ctx)
+	if b.sys.windows {
+		b.expandWindowsPath()
+	}
+}
+
+func (b *builder) inheritAllowed() {
+	for _, name := range allowed(b.sys.platform, b.sys.termux) {
+		if i, ok := b.sys.index[b.sys.fold(name)]; ok {
+			b.inherit(b.sys.settings[i], OriginHost)
+		}
+	}
+}
+
+func (b *builder) inheritAll() {
+	for _, s := range b.sys.settings {
+		if !withheld(s.name) {
+			b.inherit(s, OriginInherited)
+		}
+	}
+	b.warn("inherit_env gives the server garra's whole environment, with every secret in it: %d variables",
+		len(b.vars.byName))
+}
+
+// inherit passes a variable of garra's own on. One that is not UTF-8 is left
+// out, since it can't be passed on unchanged by all ways to start a child.
+func (b *builder) inherit(s setting, origin Origin) {
+	if !utf8.ValidString(s.value) || !utf8.ValidString(s.name) {
+		b.warn("variable %q of garra's environment is not UTF-8 and is left out", s.name)
+		return
+	}
+	if origin == OriginInherited && looksSecret(s.name) {
+		b.hidden.add(s.value)
+	}
+	b.vars.set(Var{Name: s.name, Origin: origin, value: s.value})
+}
+
+// addDefaults gives the child a PATH and a home when garra has none.
+func (b *builder) addDefaults() {
+	if _, ok := b.vars.get("PATH"); !ok && !b.sys.windows {
+		b.vars.set(Var{Name: "PATH", Origin: OriginDefault, value: defaultPath})
+	}
+	name := b.sys.homeVariable()
+	if _, ok := b.vars.get(name); !ok && b.sys.home != "" {
+		b.vars.set(Var{Name: name, Origin: OriginDefault, value: b.sys.home})
+	}
+}
+
+// addTermux names the library without which a program in Termux can't run
+// another one, unless garra's environment has named it.
+func (b *builder) addTermux() {
+	if !b.sys.termux {
+		return
+	}
+	if _, ok := b.vars.get("LD_PRELOAD"); ok {
+		return
+	}
+	library := b.sys.join(b.sys.get("PREFIX"), "lib", "libtermux-exec.so")
+	if _, err := b.sys.files.Stat(library); err == nil {
+		b.vars.set(Var{Name: "LD_PRELOAD", Origin: OriginTermux, value: library})
+	}
+}
+
+// addEnv puts the entry's env on top.
+func (b *builder) addEnv(ctx context.Context) {
+	spelling := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(b.entry.Env)) {
+		at := b.at("env." + name)
+		if !isEnvName(name) {
+			b.report(at, &Error{
+				Kind: ErrInvalid, Subject: name,
+				Message: fmt.Sprintf("%q is not the name of a variable", name),
+				Fix:     "use letters, digits and \"_\"",
+			})
+			continue
+		}
+		if other, twice := spelling[b.sys.fold(name)]; twice {
+			b.report(at, &Error{
+				Kind: ErrInvalid, Subject: name,
+				Message: fmt.Sprintf("variables %q and %q are one on Windows", other, name),
+				Fix:     "remove one of them",
+			})
+			continue
+		}
+		spelling[b.sys.fold(name)] = name
+		t, err := ParseValue(b.entry.Env[name])
+		if err != nil {
+			b.reportAll(at, err)
+			continue
+		}
+		b.assign(ctx, at, t, Var{Name: name, Origin: OriginEnv})
+	}
+}
+
+// assign expands t, which stands at the given location, into the variable v.
+func (b *builder) assign(ctx context.Context, at location, t Template, v Var) {
+	value, err := t.Expand(b.variable, func(key string) (string, error) {
+		return b.secret(ctx, key)
+	})
+	if err != nil {
+		b.reportAll(at, err)
+		return
+	}
+	keys := t.SecretKeys()
+	if problem := checkValue(value, len(keys) > 0); problem != nil {
+		b.report(at, problem)
+		return
+	}
+	if len(keys) > 0 {
+		v.Origin = OriginVault
+	}
+	if looksSecret(v.Name) {
+		b.hidden.add(value)
+	}
+	if b.sys.fold(v.Name) == "PATH" {
+		b.ownPath = true
+	}
+	v.value, v.Where = value, at.where
+	b.vars.set(v)
+}
+
+// checkValue refuses a value that no variable can have, and a reference to a
+// secret that came out of a variable: it would reach the child unresolved.
+func checkValue(value string, resolved bool) *Error {
+	if strings.ContainsRune(value, 0) {
+		return nulError()
+	}
+	if !resolved && strings.HasPrefix(value, secretPrefix) {
+		return &Error{
+			Kind:    ErrInvalid,
+			Message: "the expanded value is a reference to a secret, which is not resolved a second time",
+			Fix:     "write the vault: reference itself",
+		}
+	}
+	return nil
+}
+
+// secret asks the vault, and remembers what it said for redaction.
+func (b *builder) secret(ctx context.Context, key string) (string, error) {
+	if b.secrets == nil {
+		return "", errNoVault
+	}
+	value, err := b.secrets.Secret(ctx, b.entry.Server, key)
+	if err == nil {
+		b.hidden.addSecret(value)
+	}
+	return value, err
+}
+
+// isEnvName tells whether an environment can hold name: anything printable
+// without blanks and "=", since npm has names like
+// "npm_config_//registry.example/:_authToken".
+func isEnvName(name string) bool {
+	return name != "" && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == '=' || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	})
+}
+
+// expandWindowsPath replaces %NAME% in the folders of PATH. The registry holds
+// them like that, and a service gets them unexpanded.
+func (b *builder) expandWindowsPath() {
+	v, ok := b.vars.get("PATH")
+	if !ok {
+		return
+	}
+	v.value = b.sys.expandPercent(v.value)
+	b.vars.set(v)
+}
+
+// expandPercent replaces each %NAME% that is set.
+func (s *system) expandPercent(text string) string {
+	var expanded strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "%")
+		expanded.WriteString(before)
+		if !found {
+			return expanded.String()
+		}
+		name, after, closed := strings.Cut(rest, "%")
+		value, set := s.lookup(name)
+		if !closed || !set {
+			expanded.WriteString("%")
+			text = rest
+			continue
+		}
+		expanded.WriteString(value)
+		text = after
+	}
+}

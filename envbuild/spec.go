@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envbuild
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A Mode says whether a child's environment began empty.
+type Mode string
+
+const (
+	// ModeIsolated: from nothing, by the allowlist.
+	ModeIsolated Mode = "isolated"
+	// ModeInherited: from the whole environment of garra.
+	ModeInherited Mode = "inherited"
+)
+
+// An Origin says where a variable's value came from.
+type Origin string
+
+// The origins. OriginSearch is a PATH of another origin with folders appended
+// in which the command, or its interpreter, was found.
+const (
+	OriginHost      Origin = "host"      // garra's environment, by the allowlist
+	OriginInherited Origin = "inherited" // garra's environment, all of it
+	OriginDefault   Origin = "default"   // garra has none and the child needs one
+	OriginTermux    Origin = "termux"    // needed by every program in Termux
+	OriginEnvFile   Origin = "envFile"   // the entry's env file
+	OriginEnv       Origin = "env"       // the entry's env
+	OriginVault     Origin = "vault"     // env or env file, with a secret in it
+	OriginSearch    Origin = "search"    // PATH, extended to find the command
+)
+
+// A Var is one variable of a child, without its value.
+type Var struct {
+	Name   string `json:"name"`
+	Origin Origin `json:"origin"`
+	// Where is the place of the origin: "mcp.json:12", "/home/me/.env:3", or
+	// the folders that were appended; "" for the host's.
+	Where string `json:"where,omitempty"`
+
+	value string
+}
+
+// String returns the name and the origin.
+func (v Var) String() string { return v.Name + " (" + string(v.Origin) + ")" }
+
+// Format implements [fmt.Formatter]; every verb prints what String returns.
+func (v Var) Format(f fmt.State, _ rune) { io.WriteString(f, v.String()) }
+
+// Values are texts that must be shown to nobody. Printing and marshalling
+// tell only how many there are.
+type Values []string
+
+// String tells how many values there are.
+func (v Values) String() string { return fmt.Sprintf("%d values", len(v)) }
+
+// Format implements [fmt.Formatter]; every verb prints what String returns.
+func (v Values) Format(f fmt.State, _ rune) { io.WriteString(f, v.String()) }
+
+// MarshalJSON returns the number of values.
+func (v Values) MarshalJSON() ([]byte, error) { return json.Marshal(len(v)) }
+
+// A Spec is what [Build] made of an entry: all that is needed to start the
+// child, and what a person may see of it.
+//
+// Args and Secrets may hold values of garra's environment; String, Format and
+// MarshalJSON leave them out.
+type Spec struct {
+	Server string `json:"server"`
+	// Path is the file that is run, absolute.
+	Path string `json:"path"`
+	// Args is the child's argv. Args[0] is the command as the entry names it.
+	Args Values `json:"-"`
+	// Dir is the working directory, absolute.
+	Dir string `json:"dir"`
+	// Vars are the variables of the child, sorted by name.
+	Vars []Var `json:"vars"`
+	Mode Mode  `json:"mode"`
+	// SearchPath are the folders that were searched for the command, in order.
+	// It is empty for a command with a slash.
+	SearchPath []string `json:"search_path,omitempty"`
+	// Warnings are what the person should know and may want to change.
+	Warnings []string `json:"warnings,omitempty"`
+	// Secrets are the values to take out of what the child writes: resolved
+	// secrets, and values of variables whose names say that they are secret.
+	Secrets Values `json:"-"`
+}
+
+// Environ returns the child's environment as NAME=value, sorted by name.
+// It is the one way to the values.
+func (s *Spec) Environ() []string {
+	environ := make([]string, len(s.Vars))
+	for i, v := range s.Vars {
+		environ[i] = v.Name + "=" + v.value
+	}
+	return environ
+}
+
+// Names returns the names of the child's variables, sorted.
+func (s *Spec) Names() []string {
+	names := make([]string, len(s.Vars))
+	for i, v := range s.Vars {
+		names[i] = v.Name
+	}
+	return names
+}
+
+// String returns the file, the folder and the names of the variables.
+func (s Spec) String() string {
+	return fmt.Sprintf("server %q: %s with %d arguments in %s, %s environment of %s",
+		s.Server, s.Path, max(len(s.Args)-1, 0), s.Dir, s.Mode, strings.Join(s.Names(), " "))
+}
+
+// Format implements [fmt.Formatter]; every verb prints what String returns.
+func (s Spec) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }

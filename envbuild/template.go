@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envbuild
+
+import (
+	"fmt"
+	"strings"
+)
+
+// secretPrefix marks a value that is a reference to a secret as a whole.
+const secretPrefix = "vault:"
+
+// A Template is a field's text, taken apart into literals and references.
+// The zero Template is the empty text.
+type Template struct {
+	parts []part
+}
+
+type partKind uint8
+
+const (
+	literalPart partKind = iota
+	variablePart
+	secretPart
+)
+
+// part is a piece of a template.
+type part struct {
+	kind       partKind
+	text       string // literal text, a variable's name, or a secret's key
+	fallback   string
+	defaulting bool // fallback stands for a variable that is unset or empty
+}
+
+// ParseTemplate reads the references in text:
+//
+//	${NAME}            the variable; an error when it is not set
+//	${env:NAME}        the same
+//	${NAME:-default}   the default when the variable is unset or empty
+//	${vault:KEY}       a secret
+//	$${                the two characters "${"
+//
+// A NAME is [A-Za-z_][A-Za-z0-9_]*, a KEY is [A-Za-z0-9_.-]+, a default is
+// literal and ends at the first "}". Everything else that follows a "$" stands
+// for itself, like ${a%b}. The error, an [*Error] of kind [ErrInvalid], is for a
+// malformed KEY, and for a reference within a default, which would otherwise
+// be silently cut in two.
+func ParseTemplate(text string) (Template, error) {
+	return parseTemplate(text, parseReference)
+}
+
+// ParseValue reads text as [ParseTemplate] does; besides, a text "vault:KEY" as
+// a whole is a secret.
+func ParseValue(text string) (Template, error) {
+	if key, ok := strings.CutPrefix(text, secretPrefix); ok {
+		p, err := parseSecret(key)
+		return Template{parts: []part{p}}, err
+	}
+	return ParseTemplate(text)
+}
+
+// parseFileValue reads a value of an env file, in which only references to
+// secrets mean something.
+func parseFileValue(text string) (Template, error) {
+	if strings.HasPrefix(text, secretPrefix) {
+		return ParseValue(text)
+	}
+	return parseTemplate(text, func(body string) (part, bool, error) {
+		if key, ok := strings.CutPrefix(body, secretPrefix); ok {
+			p, err := parseSecret(key)
+			return p, true, err
+		}
+		return part{}, false, nil
+	})
+}
+
+// referenceParser reads what stands between "${" and "}". It returns false
+// when that is no reference.
+type referenceParser func(body string) (part, bool, error)
+
+func parseTemplate(text string, parse referenceParser) (Template, error) {
+	var t Template
+	for {
+		i := strings.Index(text, "${")
+		if i < 0 {
+			t.addLiteral(text)
+			return t, nil
+		}
+		if i > 0 && text[i-1] == '$' {
+			t.addLiteral(text[:i-1] + "${")
+			text = text[i+2:]
+			continue
+		}
+		body, rest, closed := strings.Cut(text[i+2:], "}")
+		p, ok, err := parse(body)
+		if err != nil && closed {
+			return Template{}, err
+		}
+		if !ok || !closed {
+			t.addLiteral(text[:i+2])
+			text = text[i+2:]
+			continue
+		}
+		t.addLiteral(text[:i])
+		t.parts = append(t.parts, p)
+		text = rest
+	}
+}
+
+func (t *Template) addLiteral(text string) {
+	if text == "" {
+		return
+	}
+	if n := len(t.parts); n > 0 && t.parts[n-1].kind == literalPart {
+		t.parts[n-1].text += text
+		return
+	}
+	t.parts = append(t.parts, part{kind: literalPart, text: text})
+}
+
+func parseReference(body string) (part, bool, error) {
+	if key, ok := strings.CutPrefix(body, secretPrefix); ok {
+		p, err := parseSecret(key)
+		return p, true, err
+	}
+	if name, ok := strings.CutPrefix(body, "env:"); ok {
+		return part{kind: variablePart, text: name}, isVariable(name), nil
+	}
+	name, fallback, defaulting := strings.Cut(body, ":-")
+	if !isVariable(name) {
+		return part{}, false, nil
+	}
+	if strings.Contains(fallback, "${") {
+		return part{}, true, &Error{
+			Kind: ErrInvalid, Subject: name,
+			Message: fmt.Sprintf("the default of variable %q holds another reference", name),
+			Fix:     "give a literal default",
+		}
+	}
+	p := part{kind: variablePart, text: name, fallback: fallback, defaulting: defaulting}
+	return p, true, nil
+}
+
+func parseSecret(key string) (part, error) {
+	valid := key != "" && !strings.ContainsFunc(key, func(r rune) bool {
+		return !isWordRune(r) && r != '.' && r != '-'
+	})
+	if !valid {
+		return part{}, &Error{
+			Kind: ErrInvalid, Subject: key,
+			Message: fmt.Sprintf("%q is not the name of a secret", key),
+			Fix:     "write vault:KEY with a KEY of letters, digits, \"_\", \".\" and \"-\"",
+		}
+	}
+	return part{kind: secretPart, text: key}, nil
+}
+
+// isVariable tells whether name is a NAME of the grammar.
+func isVariable(name string) bool {
+	if name == "" || '0' <= name[0] && name[0] <= '9' {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) })
+}
+
+func isWordRune(r rune) bool {
+	return r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+}
+
+// Variables returns the names that t refers to in garra's environment, in the
+// order of the text.
+func (t Template) Variables() []string { return t.names(variablePart) }
+
+// SecretKeys returns the keys of the secrets that t refers to, in the order of
+// the text.
+func (t Template) SecretKeys() []string { return t.names(secretPart) }
+
+func (t Template) names(kind partKind) []string {
+	var names []string
+	for _, p := range t.parts {
+		if p.kind == kind {
+			names = append(names, p.text)
+		}
+	}
+	return names
+}
+
+// Expand puts the text together. variable returns a variable's value and
+// whether it is set; secret returns a secret. It is called for every reference
+// even after a failure, and the error is an [Errors] with all problems: of kind
+// [ErrUnset] without a value, of kind [ErrSecret] around what secret returned.
+func (t Template) Expand(
+	variable func(name string) (string, bool), secret func(key string) (string, error),
+) (string, error) {
+	var text strings.Builder
+	var problems Errors
+	for _, p := range t.parts {
+		value, problem := p.expand(variable, secret)
+		if problem != nil {
+			problems = append(problems, problem)
+		}
+		text.WriteString(value)
+	}
+	if len(problems) > 0 {
+		return "", problems
+	}
+	return text.String(), nil
+}
+
+func (p part) expand(
+	variable func(string) (string, bool), secret func(string) (string, error),
+) (string, *Error) {
+	switch p.kind {
+	case variablePart:
+		value, set := variable(p.text)
+		switch {
+		case p.defaulting && value == "":
+			return p.fallback, nil
+		case !set:
+			return "", unsetError(p.text)
+		}
+		return value, nil
+	case secretPart:
+		value, err := secret(p.text)
+		if err != nil {
+			return "", secretError(p.text, err)
+		}
+		return value, nil
+	default:
+		return p.text, nil
+	}
+}
+
+func unsetError(name string) *Error {
+	return &Error{
+		Kind: ErrUnset, Subject: name,
+		Message: fmt.Sprintf("variable %q is not set in garra's environment", name),
+		Fix:     fmt.Sprintf("set it where garra is started, or write ${%s:-default}", name),
+	}
+}
+
+func secretError(key string, cause error) *Error {
+	return &Error{
+		Kind: ErrSecret, Subject: key, Cause: cause,
+		Message: fmt.Sprintf("secret %q is not available", key),
+		Fix:     "open the vault, or store the secret in it",
+	}
+}
