@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// DefaultMaxFrame is the largest frame, in bytes, that a [Reader] returns when
+// its limit isn't set.
+const DefaultMaxFrame = 128 << 20
+
+// runawayFactor times the cap without a newline is no long message any more but
+// a stream without an end.
+const runawayFactor = 4
+
+// readBuffer is the size of a Reader's buffer in bytes. Most frames fit in it.
+const readBuffer = 64 << 10
+
+// ErrRunaway is returned by [Reader.Next] when a line is longer than four times
+// the cap: its writer has lost the framing and should be restarted.
+var ErrRunaway = errors.New("line without an end")
+
+// A TooLargeError is returned by [Reader.Next] for a line over the cap. The
+// line was skipped, the Reader stands behind it and can go on.
+type TooLargeError struct {
+	ID    ID    // of the message's top level; zero when none was found
+	Reply bool  // the line had no method: it was the answer to request ID
+	Size  int64 // bytes of the line
+	Limit int64 // the cap in bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("message of %d bytes is over the limit of %d bytes", e.Size, e.Limit)
+}
+
+// A Reader reads newline-delimited frames. It holds one frame at most and is
+// for one goroutine.
+type Reader struct {
+	src *bufio.Reader
+	max int64
+}
+
+// NewReader returns a Reader on src that returns frames of at most limit bytes
+// ([DefaultMaxFrame] when limit is 0).
+func NewReader(src io.Reader, limit int64) *Reader {
+	if limit <= 0 {
+		limit = DefaultMaxFrame
+	}
+	return &Reader{src: bufio.NewReaderSize(src, readBuffer), max: limit}
+}
+
+// Next returns the next line that is not blank, without its line end, a byte
+// order mark and surrounding white space. The slice is the caller's to keep.
+//
+// Errors: io.EOF at a clean end (a last line without a newline is returned
+// first), a *[TooLargeError] for a line that was skipped, [ErrRunaway], and
+// whatever the source returns.
+func (r *Reader) Next() ([]byte, error) {
+	for {
+		line, err := r.line()
+		line = trim(line)
+		if len(line) > 0 || err != nil {
+			return line, err
+		}
+	}
+}
+
+// line reads up to and including the next newline.
+func (r *Reader) line() ([]byte, error) {
+	var frame []byte
+	for {
+		part, err := r.src.ReadSlice('\n')
+		if err == nil || errors.Is(err, io.EOF) {
+			return r.last(frame, part, err)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+		frame = append(frame, part...)
+		if int64(len(frame)) > r.max {
+			return nil, r.skip(frame)
+		}
+	}
+}
+
+// last joins the end of a line to what was read of it before.
+func (r *Reader) last(frame, part []byte, err error) ([]byte, error) {
+	size := int64(len(frame) + len(part))
+	if size > r.max+1 { // the newline is not counted
+		s := newTopScanner()
+		s.write(frame)
+		s.write(part)
+		return nil, s.tooLarge(size, r.max)
+	}
+	if size == 0 {
+		return nil, err
+	}
+	if err != nil && len(trim(part)) == 0 && len(frame) == 0 {
+		return nil, err
+	}
+	return append(frame, part...), nil
+}
+
+// skip reads on to the end of an overlong line without storing it, looking for
+// its id.
+func (r *Reader) skip(begin []byte) error {
+	s := newTopScanner()
+	s.write(begin)
+	size := int64(len(begin))
+	for {
+		part, err := r.src.ReadSlice('\n')
+		size += int64(len(part))
+		s.write(part)
+		switch {
+		case err == nil || errors.Is(err, io.EOF):
+			return s.tooLarge(size, r.max)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		case size > runawayFactor*r.max:
+			return fmt.Errorf("%w: %d bytes", ErrRunaway, size)
+		}
+	}
+}
+
+// trim takes off white space and a UTF-8 byte order mark.
+func trim(line []byte) []byte {
+	line = bytes.TrimSpace(line)
+	if rest, ok := bytes.CutPrefix(line, []byte("\xef\xbb\xbf")); ok {
+		return bytes.TrimSpace(rest)
+	}
+	return line
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"time"
+
+	"github.com/garraia/garra/protocol"
+)
+
+// A Source is one upstream MCP server, of whatever kind. Its methods are safe
+// for concurrent use and never block beyond their context.
+type Source interface {
+	// Status returns what is known at this moment; it never waits.
+	Status() Status
+	// Hello waits until the source is ready, waking it where policy lets a call
+	// do that, and returns how it introduced itself. It fails with a *Failure.
+	Hello(ctx context.Context) (*Hello, error)
+	// Call forwards one request and returns its result as the server wrote it.
+	// It waits as Hello does. An error that the server answered is a
+	// *protocol.Error with the server's own text; every other one is a *Failure.
+	// A context that ends early cancels the request at the server.
+	Call(ctx context.Context, call *Call) (protocol.Raw, error)
+	// Notify sends a notification, and does nothing when the source isn't ready.
+	Notify(method string, params protocol.Raw)
+}
+
+// A Call is one request for a source.
+type Call struct {
+	Method string
+	Params protocol.Raw // nil when absent
+	Client Client       // who asked; nil when it is garra itself
+	// Progress is the client's own token, zero when it wants no progress. The
+	// source replaces it on the way and puts it back into what it passes on.
+	Progress protocol.ID
+	// Timeout bounds the call, restarted by progress; 0 is the source's own.
+	Timeout time.Duration
+}
+
+// A Client is who a call came from: the way back for what a source says while
+// the call runs. Methods are safe for concurrent use.
+type Client interface {
+	// Session tells clients apart; calls of one session have equal values.
+	Session() string
+	// Notify passes a notification on, related to the call that is running. It
+	// doesn't block on a slow client.
+	Notify(method string, params protocol.Raw)
+	// Ask passes a request on and waits for the answer. A client that can't be
+	// asked, or doesn't know the method, gives a *protocol.Error at once.
+	Ask(ctx context.Context, method string, params protocol.Raw) (protocol.Raw, error)
+}
+
+// A Hello is how a server introduced itself.
+type Hello struct {
+	Result       protocol.Raw      // of initialize, as it was written
+	Revision     protocol.Revision // that was negotiated
+	Capabilities protocol.Raw      // nil when it declared none
+	Instructions string
+	Generation   uint64 // counts the processes or connections of this source
+}
+
+// Declares reports whether the server declared a capability, such as "tools".
+func (h *Hello) Declares(capability string) bool {
+	v := h.capability(capability)
+	return v != nil && v.Kind() != 'n'
+}
+
+// DeclaresChanges reports whether the server said that it announces changes of
+// its tools, prompts or resources.
+func (h *Hello) DeclaresChanges(capability string) bool {
+	details, err := protocol.ParseObject(h.capability(capability))
+	return err == nil && string(details.Get("listChanged")) == "true"
+}
+
+func (h *Hello) capability(name string) protocol.Raw {
+	caps, err := protocol.ParseObject(h.Capabilities)
+	if err != nil {
+		return nil
+	}
+	return caps.Get(name)
+}
+
+// A Controller is a source that a person can start and stop. Each method waits
+// for the outcome; what went wrong is a *Failure.
+type Controller interface {
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+	Restart(ctx context.Context) error
+}
+
+// A Logger is a source that keeps what its server writes to standard error.
+type Logger interface {
+	// Logs returns the lines after seq (0 for all that are kept), and a channel
+	// that is closed when there are more.
+	Logs(seq uint64) ([]Line, <-chan struct{})
+}

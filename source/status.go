@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import "time"
+
+// A State is where a source stands in its life.
+type State string
+
+// The states. A source that is Parked failed more often in a row than its
+// policy allows and is tried again now and then; one that is Failed has a cause
+// that trying again can't mend.
+const (
+	Stopped  State = "stopped"
+	Starting State = "starting"
+	Ready    State = "ready"
+	Backoff  State = "backoff"
+	Parked   State = "parked"
+	Stopping State = "stopping"
+	Disabled State = "disabled"
+	Failed   State = "failed"
+)
+
+// Listed reports whether the tools of a source in this state, once known, are
+// shown to clients: a call brings it back or waits for it, and a restart passes
+// through Stopping.
+func (s State) Listed() bool {
+	switch s {
+	case Starting, Ready, Backoff, Parked, Stopping:
+		return true
+	case Stopped, Disabled, Failed:
+		return false
+	}
+	return false
+}
+
+// EnvMode says what a server's environment was made from.
+type EnvMode string
+
+// The modes: from an allowlist, or garra's whole environment.
+const (
+	EnvIsolated  EnvMode = "isolated"
+	EnvInherited EnvMode = "inherited"
+)
+
+// A Status is one consistent look at a source.
+type Status struct {
+	State     State
+	Since     time.Time // of State
+	Tried     bool      // it was ready, or failed to become so, at least once
+	PID       int       // of the server itself; 0 when no process runs
+	Restarts  int       // automatic ones since garra began
+	LastError *Failure  // nil when nothing went wrong since it was last started by hand
+	NextTry   time.Time // zero when none is planned
+	Env       Env
+	Command   Command
+	Hello     *Hello // nil unless ready
+	Noise     int    // lines on standard output that were no messages
+}
+
+// Env says what a server's environment holds, never its values.
+type Env struct {
+	Mode  EnvMode
+	Names []string          // sorted
+	From  map[string]string // name → where its value came from
+	// Forced is set when the entry asks for the whole environment and isn't
+	// given it, since somebody restarted the server through the API.
+	Forced  bool
+	Dropped []string // the names that Forced took away, sorted
+}
+
+// Command says which file is run, and where it was looked for.
+type Command struct {
+	Path       string   // of the executable
+	Dir        string   // working directory
+	SearchPath []string // folders that were searched for it
+}
+
+// A Line is one line that a server wrote to standard error.
+type Line struct {
+	Seq  uint64 // counts from 1 over the life of the source in this garra
+	Time time.Time
+	Text string
+}
