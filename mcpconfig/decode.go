@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+)
+
+// entry is one server's entry before it is decoded.
+type entry struct {
+	src    *source
+	name   string
+	member member
+	// ambiguous is set when the section has the name twice: nothing says which of the two is
+	// meant, so neither is used.
+	ambiguous bool
+}
+
+// decoder turns one entry into a server and reports what is wrong with it.
+type decoder struct {
+	*loader
+	entry  entry
+	server *Server
+	failed bool // an error was reported
+	// given holds, by documented name, the keys under which fields were given.
+	given map[string]member
+}
+
+// decode returns the server that the entry describes, or nil when it has an error.
+func (l *loader) decode(e entry) *Server {
+	origin := e.src.position(e.member.keyStart)
+	d := &decoder{
+		loader: l,
+		entry:  e,
+		server: newServer(e.name, origin, l.settings),
+		given:  map[string]member{},
+	}
+	d.server.digest = e.digest()
+	if value := e.member.value; value.kind != mapNode {
+		d.report(e.member.keyStart, CodeServerNotMap,
+			"write the server's fields in it, at least command or url",
+			"the entry is %s, not a map of fields", value.kind.noun())
+		return nil
+	}
+	d.checkDuplicates(e.member.value, "")
+	for _, m := range e.member.value.members {
+		d.decodeMember(m)
+	}
+	d.validate()
+	if d.failed {
+		return nil
+	}
+	return d.server
+}
+
+// digest is a fingerprint of the entry's bytes and, for what aliases and merge keys bring from
+// elsewhere, of its tree.
+func (e entry) digest() string {
+	h := sha256.New()
+	value := e.member.value
+	if value.end >= value.start {
+		h.Write(e.src.data[value.start:value.end])
+	}
+	value.walk(func(n *node) {
+		fmt.Fprintf(h, "\x00%d %q", n.kind, n.text)
+		for _, m := range n.members {
+			fmt.Fprintf(h, " %q", m.key)
+		}
+	})
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// report adds a finding about the entry. An Error makes the entry fail.
+func (d *decoder) report(offset int, code Code, fix, format string, args ...any) {
+	if code.Severity() == Error {
+		d.failed = true
+	}
+	d.loader.report(d.entry.src, offset, d.entry.name, code, fix, format, args...)
+}
+
+// place remembers where a value stands.
+func (d *decoder) place(path string, n *node) {
+	d.server.places[path] = d.entry.src.position(n.start)
+}
+
+// checkDuplicates reports keys that a map has twice, and keys that aren't text. The path is
+// that of the map, with a dot at its end, or empty.
+func (d *decoder) checkDuplicates(n *node, path string) {
+	seen := map[string]int{}
+	for _, m := range n.members {
+		if m.invalid {
+			d.report(m.keyStart, CodeKeyInvalid, "write text as the key",
+				"a key is a list, a map or a tagged value")
+			continue
+		}
+		if first, ok := seen[m.key]; ok {
+			d.report(m.keyStart, CodeKeyDuplicate, "keep one of them",
+				"%s is there twice, first at %s", showPath(path+m.key), d.entry.src.position(first))
+			continue
+		}
+		seen[m.key] = m.keyStart
+	}
+}
+
+// decodeMember decodes one key of the entry.
+func (d *decoder) decodeMember(m member) {
+	if m.invalid {
+		return
+	}
+	f, ok := d.index[m.key]
+	if !ok {
+		d.reportUnknown(m)
+		return
+	}
+	if m.value.kind == nullNode {
+		return // as if it were not there
+	}
+	first, again := d.given[f.name]
+	if !again {
+		d.given[f.name] = m
+		d.place(f.name, m.value)
+		d.decodeValue(f, m, d.server)
+		return
+	}
+	if first.key == m.key {
+		return // reported as a duplicate
+	}
+	d.compareSpellings(f, first, m)
+}
+
+// compareSpellings reports a field that is given under two names.
+func (d *decoder) compareSpellings(f *field, first, again member) {
+	scratch := newServer("", Position{}, d.settings)
+	if !d.decodeValue(f, again, scratch) {
+		return
+	}
+	if reflect.DeepEqual(f.bind(scratch), f.bind(d.server)) {
+		d.report(again.keyStart, CodeFieldRepeated, "keep one of them",
+			"%s and %s are the same field", first.key, again.key)
+		return
+	}
+	d.report(again.keyStart, CodeFieldConflict, "keep the one that is meant",
+		"%s and %s are the same field and say different things", first.key, again.key)
+}
+
+// reportUnknown reports a key that is no field.
+func (d *decoder) reportUnknown(m member) {
+	if meaning := foreignKey(m.key); meaning != "" {
+		d.report(m.keyStart, CodeKeyForeign, "nothing, or remove it",
+			"garra does not use %s: %s", m.key, meaning)
+		return
+	}
+	var known []string
+	for _, f := range d.table {
+		known = append(known, f.spelling(d.entry.src.name))
+		known = append(known, f.keys()...)
+	}
+	d.report(m.keyStart, CodeKeyUnknown, didYouMean(m.key, known),
+		"unknown key %q", shorten(m.key))
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpconfig
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Options say what a [LoadWith] can count on.
+type Options struct {
+	// VaultAvailable reports whether the vault can give the value of a key. Nil stands for no
+	// vault: every vault reference is reported, since its server will not start.
+	VaultAvailable func(key string) bool
+}
+
+// Load reads both files of the configuration folder. It returns an error only when the folder
+// itself can't be read; a folder or file that doesn't exist is an empty configuration, and
+// everything else that is wrong is in the findings.
+func Load(dir string) (*Config, error) {
+	return LoadWith(dir, Options{})
+}
+
+// LoadWith is [Load] with options.
+func LoadWith(dir string, opts Options) (*Config, error) {
+	if err := checkFolder(dir); err != nil {
+		return nil, err
+	}
+	l := newLoader(opts)
+	general := l.read(filepath.Join(dir, GeneralFile))
+	servers := l.read(filepath.Join(dir, ServersFile))
+	l.settings = l.readSettings(general)
+	entries := append(l.generalEntries(general), l.serversEntries(servers)...)
+	config := &Config{
+		Dir:      dir,
+		Files:    []File{servers.file(), general.file()},
+		Servers:  l.servers(entries),
+		Settings: l.settings,
+	}
+	l.checkExposed(servers, general)
+	l.checkIgnored(dir)
+	if !servers.exists && !general.exists {
+		l.report(servers, -1, "", CodeConfigNone,
+			fmt.Sprintf("create %s, with {\"mcpServers\": {\"NAME\": {\"command\": …}}}",
+				filepath.Join(dir, ServersFile)),
+			"there is no configuration yet")
+	}
+	l.findings.sort()
+	config.Findings = l.findings
+	return config, nil
+}
+
+// checkFolder returns an error unless dir is a folder that can be read, or nothing.
+func checkFolder(dir string) error {
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the configuration folder: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the configuration folder: %w", err)
+	}
+	return nil
+}
+
+// loader gathers what one load finds.
+type loader struct {
+	opts     Options
+	table    []field
+	index    map[string]*field // by every spelling
+	settings Settings
+	findings Findings
+}
+
+func newLoader(opts Options) *loader {
+	l := &loader{opts: opts, table: fields(), index: map[string]*field{}}
+	for i := range l.table {
+		for _, key := range l.table[i].keys() {
+			l.index[key] = &l.table[i]
+		}
+	}
+	return l
+}
+
+// report adds a finding at an offset of a file; a negative one means the whole file.
+func (l *loader) report(
+	s *source, offset int, server string, code Code, fix, format string, args ...any,
+) {
+	p := s.position(offset)
+	l.findings = append(l.findings, Finding{
+		Severity: code.Severity(),
+		Code:     code,
+		File:     p.File,
+		Line:     p.Line,
+		Column:   p.Column,
+		Server:   server,
+		Message:  fmt.Sprintf(format, args...),
+		Fix:      fix,
+	})
+}
+
+// vaultHas reports whether a vault reference can be resolved.
+func (l *loader) vaultHas(key string) bool {
+	return l.opts.VaultAvailable != nil && l.opts.VaultAvailable(key)
+}
+
+// read reads one file and reports why it can't be used.
+func (l *loader) read(path string) *source {
+	s, ferr := readSource(path)
+	if ferr == nil && s.root != nil && !s.isMap() {
+		ferr = wholeFile(CodeFileUnparsable, "see docs/config.md for what the file holds",
+			"the file holds %s where a map of keys is expected", s.root.kind.noun())
+		ferr.offset = s.root.start
+		s.root = nil
+	}
+	if ferr != nil {
+		l.report(s, ferr.offset, "", ferr.code, ferr.fix, "%s", ferr.message)
+	}
+	return s
+}
+
+// isMap reports whether the file holds a map. An empty YAML file counts as an empty one.
+func (s *source) isMap() bool {
+	return s.root.kind == mapNode || s.root.kind == nullNode && isYAML(s.name)
+}
+
+// file returns what became of the file.
+func (s *source) file() File {
+	return File{Path: s.path, Exists: s.exists, Parsed: s.root != nil, Hash: s.hash}
+}
+
+// holdsValues reports whether any server in the file has values in env or headers that stand
+// there themselves, rather than as references.
+func (s *source) holdsValues() bool {
+	for _, root := range []string{"mcpServers", "servers", "mcp"} {
+		for _, server := range s.root.get(root).children() {
+			if server.value.get("env").holdsText() || server.value.get("headers").holdsText() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holdsText reports whether a map has a value that is more than references.
+func (n *node) holdsText() bool {
+	for _, m := range n.children() {
+		if m.value.text != "" && len(references(m.value.text)) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isSpare reports a key of mcp.json that isn't for garra and harms nobody.
+func isSpare(key string) bool { return key == "$schema" || strings.HasPrefix(key, "//") }
+
+// serversEntries returns the entries of mcp.json and reports what else is in it.
+func (l *loader) serversEntries(s *source) []entry {
+	if s.root == nil {
+		return nil
+	}
+	l.checkSectionKeys(s, s.root, "")
+	root := s.root.member("mcpServers")
+	for i := range s.root.members {
+		m := &s.root.members[i]
+		switch {
+		case m.key == "mcpServers" || isSpare(m.key):
+		case m.key == "servers" && root == nil:
+			root = m
+			l.report(s, m.keyStart, "", CodeRootDialect, "rename the key to mcpServers",
+				"servers is VS Code's key; it is read as mcpServers")
+		case isDialectRoot(m.key):
+			l.report(s, m.keyStart, "", CodeRootUnread,
+				"move the servers to mcpServers",
+				"%s is another client's key and is not read", m.key)
+		default:
+			l.reportRootKey(s, m, root == nil)
+		}
+	}
+	if root == nil {
+		return nil
+	}
+	return l.sectionEntries(s, root)
+}
+
+// isDialectRoot reports whether other clients keep servers or their inputs under the key.
+func isDialectRoot(key string) bool {
+	switch key {
+	case "servers", "inputs", "context_servers", "mcp_servers", "mcp":
+		return true
+	}
+	return false
+}
+
+// reportRootKey reports a key of mcp.json that is not known there. Where there is no root for
+// servers, a map with command or url is most likely a server in the wrong place.
+func (l *loader) reportRootKey(s *source, m *member, noRoot bool) {
+	if noRoot && (m.value.get("command") != nil || m.value.get("url") != nil) {
+		l.report(s, m.keyStart, "", CodeRootMissing,
+			`put all servers into {"mcpServers": {…}}`,
+			"the server %q stands outside of mcpServers", shorten(m.key))
+		return
+	}
+	l.report(s, m.keyStart, "", CodeKeyUnknown, didYouMean(m.key, []string{"mcpServers"}),
+		"unknown key %q", shorten(m.key))
+}
+
+// generalEntries returns the entries of config.yml.
+func (l *loader) generalEntries(s *source) []entry {
+	if m := s.root.member("mcp"); m != nil {
+		return l.sectionEntries(s, m)
+	}
+	return nil
+}
+
+// sectionEntries returns the entries of one section, one for each name.
+func (l *loader) sectionEntries(s *source, section *member) []entry {
+	switch section.value.kind {
+	case nullNode:
+		return nil
+	case mapNode:
+	default:
+		l.report(s, section.value.start, "", CodeSectionNotMap, "write it as a map of names and servers",
+			"%s is %s, not a map", section.key, section.value.kind.noun())
+		return nil
+	}
+	l.checkSectionKeys(s, section.value, section.key+".")
+	var entries []entry
+	index := map[string]int{}
+	for _, m := range section.value.members {
+		if i, again := index[m.key]; again {
+			entries[i].ambiguous = true
+		} else if !m.invalid {
+			index[m.key] = len(entries)
+			entries = append(entries, entry{src: s, name: m.key, member: m})
+		}
+	}
+	return entries
+}
+
+// checkSectionKeys reports keys of a section that stand there twice or aren't text.
+func (l *loader) checkSectionKeys(s *source, section *node, path string) {
+	seen := map[string]int{}
+	for _, m := range section.members {
+		first, again := seen[m.key]
+		switch {
+		case m.invalid:
+			l.report(s, m.keyStart, "", CodeKeyInvalid, "write text as the key",
+				"a key is a list, a map or a tagged value")
+		case again:
+			l.report(s, m.keyStart, "", CodeKeyDuplicate, "keep one of them",
+				"%s is there twice, first at %s", showPath(path+m.key), s.position(first))
+		default:
+			seen[m.key] = m.keyStart
+		}
+	}
+}
+
+// serverName is what a server may be called.
+var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+// servers decodes the entries, those of config.yml first, and returns the valid ones that are
+// in force, sorted by name.
+func (l *loader) servers(entries []entry) []*Server {
+	var servers []*Server
+	first := map[string]entry{}
+	similar := map[string]entry{}
+	for _, e := range entries {
+		if !serverName.MatchString(e.name) {
+			l.report(e.src, e.member.keyStart, "", CodeServerInvalidName,
+				"use letters, digits, _, - and ., at most 64, a letter or digit first",
+				"a server can't have the name %q", shorten(e.name))
+			continue
+		}
+		if winner, ok := first[e.name]; ok {
+			l.report(e.src, e.member.keyStart, e.name, CodeServerShadowed, "keep one of the two",
+				"this entry is not used: the one at %s replaces it as a whole", winner.place())
+			continue
+		}
+		first[e.name] = e
+		folded := strings.ToLower(e.name)
+		if other, ok := similar[folded]; ok {
+			l.report(e.src, e.member.keyStart, e.name, CodeServerSimilarName, "rename one of them",
+				"the name differs from %q at %s only in case", other.name, other.place())
+		} else {
+			similar[folded] = e
+		}
+		if e.ambiguous {
+			continue
+		}
+		if server := l.decode(e); server != nil {
+			servers = append(servers, server)
+		}
+	}
+	slices.SortFunc(servers, func(a, b *Server) int { return strings.Compare(a.Name, b.Name) })
+	return servers
+}
+
+// place returns where the entry's name stands.
+func (e entry) place() Position { return e.src.position(e.member.keyStart) }
+
+// checkIgnored reports files that people take for configuration and that aren't read.
+func (l *loader) checkIgnored(dir string) {
+	for name, instead := range map[string]string{
+		"config.yaml": GeneralFile,
+		"config.toml": GeneralFile,
+		".mcp.json":   ServersFile,
+	} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			l.report(&source{name: name}, -1, "", CodeFileIgnored,
+				"move what it says to "+instead, "this file is not read, only %s is", instead)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpconfig
+
+import (
+	"reflect"
+	"time"
+)
+
+// The files that are read, by their names in the configuration folder.
+const (
+	ServersFile = "mcp.json"   // one JSON object with the key mcpServers
+	GeneralFile = "config.yml" // YAML; servers stand in its mcp section
+)
+
+// The defaults of a server's fields.
+const (
+	DefaultTimeout      = 60 * time.Second
+	DefaultCallTimeout  = 300 * time.Second
+	DefaultMaxRestarts  = 5
+	DefaultRestartDelay = 5 * time.Second
+	DefaultListWait     = 10 * time.Second
+)
+
+// Config is what both files say together. It is not changed after [Load] returned it, so any
+// number of goroutines may read it.
+type Config struct {
+	Dir      string    // the configuration folder
+	Files    []File    // each file that was looked for
+	Servers  []*Server // valid entries that are in force, also disabled ones, sorted by name
+	Settings Settings
+	Findings Findings // sorted by file, line and column
+}
+
+// File says what became of one file.
+type File struct {
+	Path   string // absolute when the folder was given so
+	Exists bool
+	Parsed bool   // it exists and could be parsed
+	Hash   string // hexadecimal SHA-256 of the contents; empty when they couldn't be read
+}
+
+// Server returns the valid entry with that name.
+func (c *Config) Server(name string) (*Server, bool) {
+	for _, s := range c.Servers {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+// Unparsable returns the paths of the files that exist and can't be used at all. While there
+// are any, Servers and Settings are not what the user meant.
+func (c *Config) Unparsable() []string {
+	var paths []string
+	for _, f := range c.Files {
+		if f.Exists && !f.Parsed {
+			paths = append(paths, f.Path)
+		}
+	}
+	return paths
+}
+
+// Settings are the values outside of server entries.
+type Settings struct {
+	// ListWait is how long the first list of tools waits for servers (tools.list_wait_secs).
+	ListWait time.Duration
+	// DefaultTimeout is the Timeout of entries without one (timeouts.mcp.default_secs).
+	DefaultTimeout time.Duration
+	// ToolConfirmation is agent.tool_confirmation_enabled; false when unset.
+	ToolConfirmation bool
+	// ApprovalProof is what deciding on an approval takes besides access: "passphrase",
+	// "token", or nothing (approvals.require).
+	ApprovalProof string
+}
+
+// Transport says how garra speaks to a server.
+type Transport string
+
+// The transports. Synonyms that other clients write are read as these.
+const (
+	Stdio Transport = "stdio" // a child process, over its standard input and output
+	HTTP  Transport = "http"  // streamable HTTP
+	SSE   Transport = "sse"   // the older HTTP with server-sent events
+)
+
+// Start says when a server is started.
+type Start string
+
+// The start modes.
+const (
+	StartEager Start = "eager" // together with garra
+	StartLazy  Start = "lazy"  // when it is first needed
+)
+
+// Sharing says who shares a child process.
+type Sharing string
+
+// The ways of sharing.
+const (
+	SharingShared  Sharing = "shared"  // one child serves all clients
+	SharingSession Sharing = "session" // each client session has a child of its own
+)
+
+// SandboxMode says what happens where a sandbox can't be had.
+type SandboxMode string
+
+// The sandbox modes.
+const (
+	SandboxRequired   SandboxMode = "required"    // don't start
+	SandboxBestEffort SandboxMode = "best-effort" // enforce what can be enforced
+	SandboxOff        SandboxMode = "off"         // enforce nothing
+)
+
+// Sandbox is what a child may touch. Paths stand as written.
+type Sandbox struct {
+	Mode    SandboxMode
+	Read    []string // paths that the child may read
+	Write   []string // paths that the child may read and write
+	Network Network
+}
+
+// Network is what a child may connect to. The zero Network is the default: the internet
+// without private addresses.
+type Network struct {
+	Mode  NetworkMode
+	Hosts []string // host:port, when Mode is NetworkListed
+}
+
+// NetworkMode says how the network is limited.
+type NetworkMode string
+
+// The network modes.
+const (
+	NetworkDefault NetworkMode = ""
+	NetworkNone    NetworkMode = "none"
+	NetworkAll     NetworkMode = "all"
+	NetworkListed  NetworkMode = "listed"
+)
+
+// Server is one valid entry. Text stands as written in the file: references such as vault:KEY,
+// ${NAME} and ~ are not resolved, relative paths are relative to the configuration folder. A
+// Server is not changed after [Load] returned it.
+type Server struct {
+	Name      string
+	Origin    Position // where its name stands
+	Transport Transport
+
+	Command string
+	Args    []string
+	Cwd     string
+	Env     map[string]string
+	EnvFile string
+
+	URL     string
+	Headers map[string]string
+
+	Enabled      bool
+	Timeout      time.Duration // to become ready
+	CallTimeout  time.Duration // of one tool call
+	MaxRestarts  int           // in a row; 0 means never
+	RestartDelay time.Duration // before the first restart
+	Start        Start
+	IdleStop     time.Duration // of a lazy server; 0 means never
+	Sharing      Sharing
+
+	MemoryLimitMB       int     // of the process tree; 0 means none
+	AddressSpaceLimitMB int     // of the direct child; 0 means none
+	CPULimit            float64 // cores; 0 means none
+	MaxProcesses        int     // 0 means none
+	MaxOpenFiles        int     // 0 means none
+
+	AllowedTools []string // names or globs; empty means all
+	DeniedTools  []string // names or globs; these win
+	ConfirmTools []string // names or globs
+
+	InheritEnv   bool
+	ForwardRoots bool
+	Sandbox      Sandbox
+
+	places map[string]Position // of each value, by path
+	digest string
+}
+
+// Position returns where a value stands. The field is a documented name in either spelling,
+// with the part that is meant: "command", "args[2]", "env.TOKEN", "sandbox.read[0]". Where the
+// entry doesn't have the value, Position returns the entry's own place.
+func (s *Server) Position(field string) Position {
+	if p, ok := s.places[canonicalPath(field)]; ok {
+		return p
+	}
+	return s.Origin
+}
+
+// Digest returns a fingerprint of the entry's text in the file. It is the same as long as
+// nobody edits the entry, and differs after any edit, also of a comment inside it.
+func (s *Server) Digest() string { return s.digest }
+
+// NeedsRestart reports whether a process that runs for s has to be replaced so that next is in
+// force: whether they differ in anything that the process was built from. Tool lists, timeouts,
+// the restart policy and Enabled don't count.
+func (s *Server) NeedsRestart(next *Server) bool {
+	for _, f := range fields() {
+		if f.process && !reflect.DeepEqual(f.bind(s), f.bind(next)) {
+			return true
+		}
+	}
+	return s.Name != next.Name
+}
+
+// newServer returns a server with the defaults of every field.
+func newServer(name string, origin Position, settings Settings) *Server {
+	return &Server{
+		Name:         name,
+		Origin:       origin,
+		Enabled:      true,
+		Timeout:      settings.DefaultTimeout,
+		CallTimeout:  DefaultCallTimeout,
+		MaxRestarts:  DefaultMaxRestarts,
+		RestartDelay: DefaultRestartDelay,
+		Start:        StartEager,
+		Sharing:      SharingShared,
+		Sandbox:      Sandbox{Mode: SandboxBestEffort},
+		places:       map[string]Position{},
+	}
+}

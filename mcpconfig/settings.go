@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpconfig
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// setting is one value outside of server entries that garra reads from config.yml.
+type setting struct {
+	section string
+	keys    []string // spellings; the first is the documented one. Dots lead into maps
+	// foreign is set for a value of GarraIA's own sections: what is wrong with it is
+	// GarraIA's business, and garra keeps its default.
+	foreign bool
+	// set stores the value and returns what it should have been, or "".
+	set      func(*Settings, *node) string
+	noEffect string
+}
+
+// settings returns the table of settings.
+func settings() []setting {
+	return []setting{
+		{
+			section: "tools", keys: []string{"list_wait_secs", "listWaitSecs"},
+			set: func(s *Settings, n *node) string { return setSeconds(&s.ListWait, n, 0, 300) },
+		},
+		{
+			section: "approvals", keys: []string{"require"},
+			set:      setApprovalProof,
+			noEffect: "there are no approvals",
+		},
+		{
+			section: "timeouts", keys: []string{"mcp.default_secs", "mcp.defaultSecs"}, foreign: true,
+			set: func(s *Settings, n *node) string {
+				return setSeconds(&s.DefaultTimeout, n, 1, maxSeconds)
+			},
+		},
+		{
+			section: "agent", keys: []string{"tool_confirmation_enabled", "toolConfirmationEnabled"},
+			foreign: true, set: setToolConfirmation,
+		},
+	}
+}
+
+// ownSections are garra's sections of config.yml. All others belong to GarraIA.
+func ownSections() []string {
+	return []string{"mcp", "vault", "secrets", "catalog", "tools", "approvals", "log"}
+}
+
+// readSettings reads the settings and checks garra's own sections.
+func (l *loader) readSettings(s *source) Settings {
+	values := Settings{ListWait: DefaultListWait, DefaultTimeout: DefaultTimeout}
+	if s.root == nil {
+		return values
+	}
+	l.checkOwnKeys(s)
+	table := settings()
+	for _, section := range ownSections() {
+		if m := s.root.member(section); m != nil && section != "mcp" {
+			l.checkOwnSection(s, m, table)
+		}
+	}
+	for _, setting := range table {
+		for _, key := range setting.keys {
+			path := append([]string{setting.section}, strings.Split(key, ".")...)
+			if n := s.root.at(path...); n != nil && n.kind != nullNode {
+				l.apply(s, setting, strings.Join(path, "."), n, &values)
+				break
+			}
+		}
+	}
+	return values
+}
+
+// at returns the value under a path of keys, or nil.
+func (n *node) at(path ...string) *node {
+	for _, key := range path {
+		n = n.get(key)
+	}
+	return n
+}
+
+// apply stores one setting and reports when it can't or when it has no effect.
+func (l *loader) apply(s *source, setting setting, path string, n *node, values *Settings) {
+	want := setting.set(values, n)
+	switch {
+	case want != "" && setting.foreign:
+		l.report(s, n.start, "", CodeSettingIgnored, "write "+want,
+			"%s is not %s: the default is used", path, want)
+	case want != "":
+		l.report(s, n.start, "", settingCode(n, setting), "write "+want, "%s is not %s", path, want)
+	case setting.noEffect != "":
+		l.report(s, n.start, "", CodeFieldNoEffect, "nothing, but don't rely on it",
+			"%s has no effect in this version: %s", path, setting.noEffect)
+	}
+}
+
+// settingCode tells a value of the wrong type from one that is out of range or unknown.
+func settingCode(n *node, setting setting) Code {
+	switch {
+	case setting.section == "approvals" && n.kind == stringNode:
+		return CodeFieldChoice
+	case setting.section == "tools" && n.kind == numberNode:
+		return CodeFieldRange
+	}
+	return CodeFieldType
+}
+
+// checkOwnKeys reports own sections that stand in the file twice.
+func (l *loader) checkOwnKeys(s *source) {
+	own := &node{kind: mapNode}
+	for _, m := range s.root.members {
+		if slices.Contains(ownSections(), m.key) {
+			own.members = append(own.members, m)
+		}
+	}
+	l.checkSectionKeys(s, own, "")
+}
+
+// checkOwnSection reports what garra doesn't know in one of its own sections.
+func (l *loader) checkOwnSection(s *source, section *member, table []setting) {
+	switch section.value.kind {
+	case nullNode:
+		return
+	case mapNode:
+	default:
+		l.report(s, section.value.start, "", CodeSectionNotMap, "write it as a map of keys and values",
+			"%s is %s, not a map", section.key, section.value.kind.noun())
+		return
+	}
+	var known []string
+	for _, setting := range table {
+		if setting.section == section.key {
+			known = append(known, setting.keys...)
+		}
+	}
+	if known == nil {
+		l.report(s, section.keyStart, "", CodeFieldNoEffect, "nothing, but don't rely on it",
+			"the section %s has no effect in this version", section.key)
+		return
+	}
+	l.checkSectionKeys(s, section.value, section.key+".")
+	for _, m := range section.value.members {
+		if !m.invalid && !slices.Contains(known, m.key) {
+			l.report(s, m.keyStart, "", CodeKeyUnknown, didYouMean(m.key, known),
+				"unknown key %q in %s", shorten(m.key), section.key)
+		}
+	}
+}
+
+// setSeconds stores a duration between two numbers of seconds.
+func setSeconds(p *time.Duration, n *node, least, most float64) string {
+	number, err := strconv.ParseFloat(n.text, 64)
+	if n.kind != numberNode || err != nil || !plainNumber.MatchString(n.text) ||
+		number < least || number > most {
+		return fmt.Sprintf("a number of seconds from %s to %s", showNumber(least), showNumber(most))
+	}
+	*p = time.Duration(number * float64(time.Second))
+	return ""
+}
+
+func setApprovalProof(s *Settings, n *node) string {
+	if n.kind != stringNode || n.text != "passphrase" && n.text != "token" {
+		return "passphrase or token"
+	}
+	s.ApprovalProof = n.text
+	return ""
+}
+
+func setToolConfirmation(s *Settings, n *node) string {
+	if n.kind != boolNode {
+		return "true or false"
+	}
+	s.ToolConfirmation = strings.EqualFold(n.text, "true")
+	return ""
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpconfig
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// validate checks what no single value shows, once all fields are decoded.
+func (d *decoder) validate() {
+	d.resolveTransport()
+	if d.failed {
+		return
+	}
+	d.checkTargets()
+	d.checkCommand()
+	d.checkURL()
+	d.checkPolicy()
+	d.checkReferences()
+	if !d.failed {
+		d.checkEffects()
+	}
+}
+
+// resolveTransport decides how the server is reached, and reports when that isn't clear.
+func (d *decoder) resolveTransport() {
+	s := d.server
+	command, hasCommand := d.given["command"]
+	address, hasURL := d.given["url"]
+	// Some writers put an empty string where the other kind of server has its field.
+	if hasURL && s.Command == "" && s.URL != "" {
+		hasCommand = false
+	}
+	if hasCommand && s.URL == "" && s.Command != "" {
+		hasURL = false
+	}
+	if s.Transport == "" {
+		s.Transport = inferTransport(hasCommand, hasURL)
+	}
+	switch remote := s.Transport != Stdio; {
+	case hasCommand && (hasURL || remote):
+		d.report(command.keyStart, CodeServerTwoTargets,
+			"remove command for a server at a URL, or url and a remote type for one that garra runs",
+			"command is for a server that garra runs, %s for one at a URL", d.remoteSign(address))
+	case !hasCommand && !remote && hasURL:
+		d.report(d.given["type"].keyStart, CodeServerTwoTargets, "write http or sse as the type",
+			"the type is stdio, but the entry has %s", address.key)
+	case !hasCommand && !hasURL:
+		d.report(d.entry.member.keyStart, CodeServerNoTarget,
+			"add command (for a server that garra runs) or url (for one that runs elsewhere)",
+			"the entry has neither command nor url")
+	}
+}
+
+// inferTransport returns the transport of an entry without a type.
+func inferTransport(hasCommand, hasURL bool) Transport {
+	if hasURL && !hasCommand {
+		return HTTP
+	}
+	return Stdio
+}
+
+// remoteSign names the key that makes an entry one of a remote server.
+func (d *decoder) remoteSign(address member) string {
+	if address.key != "" {
+		return address.key
+	}
+	return "this type"
+}
+
+// checkTargets reports fields that this kind of server doesn't have.
+func (d *decoder) checkTargets() {
+	stdio := d.server.Transport == Stdio
+	for _, f := range d.table {
+		m, ok := d.given[f.name]
+		wrong := stdio && f.target == remoteTarget || !stdio && f.target == stdioTarget
+		if ok && wrong && f.name != "command" && f.name != "url" {
+			d.report(m.keyStart, CodeFieldNotApplicable, "remove it",
+				"%s means nothing for a server of type %s", m.key, d.server.Transport)
+		}
+	}
+	if m, ok := d.given["idleStopSecs"]; ok && stdio && d.server.Start != StartLazy {
+		d.report(m.keyStart, CodeFieldNotApplicable, "add start: lazy, or remove it",
+			"%s means nothing for a server that is not lazy", m.key)
+	}
+}
+
+// checkCommand reports a command that can't be run.
+func (d *decoder) checkCommand() {
+	m, ok := d.given["command"]
+	if !ok || d.server.Transport != Stdio {
+		return
+	}
+	command := d.server.Command
+	switch {
+	case strings.TrimSpace(command) == "":
+		d.report(m.value.start, CodeFieldInvalid, "write the program to run", "%s is empty", m.key)
+	case strings.ContainsAny(command, " \t") && !strings.ContainsAny(command, `/\`):
+		d.report(m.value.start, CodeCommandSpaces,
+			"write the program alone in command, and each argument as an item of args",
+			"%s has blanks in it and is run without a shell, as one file name", m.key)
+	}
+}
+
+// checkURL reports an address that can't be one. An address with references in it isn't known
+// before they are expanded.
+func (d *decoder) checkURL() {
+	m, ok := d.given["url"]
+	if !ok || d.server.Transport == Stdio || strings.Contains(d.server.URL, "${") {
+		return
+	}
+	u, err := url.Parse(d.server.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		d.report(m.value.start, CodeURLInvalid, "write an address such as https://example.com/mcp",
+			"%s is not an http or https address", m.key)
+	}
+}
+
+// checkPolicy reports what makes a server more powerful than its owner may think.
+func (d *decoder) checkPolicy() {
+	if m, ok := d.given["allowedTools"]; ok && len(d.server.AllowedTools) == 0 {
+		d.report(m.value.start, CodeToolsEmptyAllow,
+			"remove it, or list the tools; to allow none, deny \"*\"",
+			"%s is empty, which allows every tool", m.key)
+	}
+	if m, ok := d.given["inheritEnv"]; ok && d.server.InheritEnv && d.server.Transport == Stdio {
+		d.report(m.value.start, CodeEnvInherited,
+			"remove it, and name the variables that the server needs in env",
+			"the server gets garra's whole environment, with every secret in it")
+	}
+}
+
+// clientVariable matches a variable that only an editor sets.
+var clientVariable = regexp.MustCompile(
+	`\$\{(workspaceFolder|workspaceFolderBasename|userHome|pathSeparator|fileWorkspaceFolder)\}`)
+
+// checkReferences reports vault references that can't be resolved and text that looks like a
+// reference and isn't one.
+func (d *decoder) checkReferences() {
+	for _, f := range d.table {
+		m, ok := d.given[f.name]
+		if !ok || !f.expands {
+			continue
+		}
+		d.checkReference(m.key, m.value)
+		for i, item := range m.value.items {
+			d.checkReference(indexPath(m.key, i), item)
+		}
+		for _, item := range m.value.members {
+			d.checkReference(showPath(m.key+"."+item.key), item.value)
+		}
+	}
+}
+
+// checkReference checks the references in one text.
+func (d *decoder) checkReference(key string, n *node) {
+	if n.kind != stringNode {
+		return
+	}
+	for _, r := range references(n.text) {
+		switch {
+		case r.kind == vaultReference && !validVaultKey(r.name):
+			d.report(n.start, CodeVaultReference, "write vault: and the name of a key of the vault",
+				"%s has a vault reference without a valid key", key)
+		case r.kind == vaultReference && !d.vaultHas(r.name):
+			d.report(n.start, CodeEnvVaultUnavailable,
+				"write ${env:NAME} instead and set NAME for garra",
+				"%s refers to %q in the vault, which is not available: the server will not start",
+				key, shorten(r.name))
+		case r.kind == brokenReference:
+			d.report(n.start, CodeExpandLiteral,
+				"write ${NAME}, ${NAME:-default}, ${env:NAME} or ${vault:KEY}, or $${ for a literal ${",
+				"%s holds %q, which is not a reference and stays as it is", key, r.name)
+		}
+	}
+	if name := clientVariable.FindString(n.text); name != "" {
+		d.report(n.start, CodeExpandClient, "write the path itself",
+			"%s holds %s, which an editor sets; garra takes it from its own environment", key, name)
+	}
+}
+
+// checkEffects reports fields that this version accepts and does not act on.
+func (d *decoder) checkEffects() {
+	s := d.server
+	if s.Transport != Stdio {
+		d.report(d.entry.member.keyStart, CodeServerUnsupported, "nothing; a later version will connect to it",
+			"servers at a URL are not connected yet: the entry is checked and listed, and that is all")
+		return
+	}
+	for _, f := range d.table {
+		m, ok := d.given[f.name]
+		if !ok || f.noEffect == nil {
+			continue
+		}
+		if consequence := f.noEffect(s); consequence != "" {
+			d.report(m.keyStart, CodeFieldNoEffect, "nothing, but don't rely on it",
+				"%s has no effect in this version: %s", m.key, consequence)
+		}
+	}
+}
