@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sandbox starts MCP servers as what they are, strangers' programs, and
+// sees to it that all of a server's processes end.
+//
+// # Words
+//
+//	host      the process that calls Start: garra
+//	launcher  garra executed again: the server's parent, guardian and reaper
+//	server    the MCP server's main process, the launcher's only own child
+//	tree      the server and everything that ever descended from it
+//	stray     a process that outlived a launcher which was killed
+//
+// # How a server is started
+//
+// The host executes its own binary once per server (on Linux by
+// /proc/self/exe, so that an upgrade which replaces or deletes the file doesn't
+// matter). [Main] recognises that process by its argv[0] and turns it into the
+// launcher. Host and launcher speak lines of JSON over a socket pair, the
+// launcher's descriptor 3: the specification goes in, and what became of the
+// server comes out. Nothing of it travels by arguments or environment, where
+// other processes could read it.
+//
+// The launcher passes on nothing that was not asked for. The server's
+// environment is exactly [Spec.Env]; its descriptors are 0, 1 and 2; signals
+// have their default actions and, on Linux, none is blocked; RLIMIT_NOFILE is
+// what the host was started with, before the Go runtime raised it; RLIMIT_CORE
+// is 0, because a core file would hold the server's secrets. Nice value and
+// umask stay. After that the launcher puts /dev/null in place of its own
+// descriptors 0 to 2, so the server's pipes end when the server closes them.
+//
+// # How a tree ends
+//
+// The launcher is a child subreaper (prctl(2), PR_SET_CHILD_SUBREAPER):
+// whatever the server forks, daemonises or puts into a session of its own stays
+// below it. It kills all of that, again and again until nothing is left to wait
+// for, when
+//
+//   - the server has exited,
+//   - the host asks for it ([Process.Kill]), or
+//   - the host is gone, by SIGKILL too: the socket's end is closed then.
+//
+// If somebody kills the launcher instead, the server dies with it
+// (PR_SET_PDEATHSIG), and a host that called [Adopt] becomes the parent of what
+// remains of the tree and kills that.
+//
+// # What this can't do
+//
+// On Linux a process of the same user may signal the launcher and may pretend
+// to be one; only a PID namespace ends that. A setuid program in the tree can't
+// be killed by an unprivileged launcher, which then stays with it, and a setuid
+// server doesn't get the parent-death signal (prctl(2)).
+//
+// Other Unix systems have process groups only. What leaves the server's group
+// (setsid, setpgid) survives there; so does the group when the launcher itself
+// is killed. That the host's death ends the group holds everywhere.
+//
+// On systems that are not Unix there is no launcher: Start runs the server
+// directly, [Process.Signal] knows os.Kill alone, which ends the server's main
+// process alone, and nothing ends the server when the host is killed.
+package sandbox

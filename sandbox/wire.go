@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package sandbox
+
+import (
+	"syscall"
+	"time"
+)
+
+// What host and launcher say to each other: one JSON object a line, in each
+// direction. The host's first message is a start; when the host's direction
+// ends, the tree is to be killed.
+
+// A request is what the host sends: exactly one of its members.
+type request struct {
+	Start  *startRequest  `json:"start,omitempty"`
+	Signal syscall.Signal `json:"signal,omitempty"`
+}
+
+// A report is what the launcher sends: started or failed first, and exited when
+// the server has.
+type report struct {
+	Started *startedReport `json:"started,omitempty"`
+	Failed  *failedReport  `json:"failed,omitempty"`
+	Exited  *exitedReport  `json:"exited,omitempty"`
+}
+
+// A startRequest is a Spec. File names, arguments and environment are bytes on
+// Unix and need not be UTF-8, which a JSON string would turn into U+FFFD.
+type startRequest struct {
+	Path []byte   `json:"path"`
+	Args [][]byte `json:"args"`
+	Env  [][]byte `json:"env"`
+	Dir  []byte   `json:"dir"`
+}
+
+type startedReport struct {
+	PID int `json:"pid"`
+}
+
+type failedReport struct {
+	Op    string        `json:"op"`
+	Errno syscall.Errno `json:"errno"`
+	Doing string        `json:"doing,omitempty"` // for OpLaunch: the step that failed
+}
+
+type exitedReport struct {
+	Code   int            `json:"code"`
+	Signal syscall.Signal `json:"signal"`
+	User   time.Duration  `json:"user_ns"`
+	System time.Duration  `json:"system_ns"`
+	MaxRSS int64          `json:"max_rss"`
+}
+
+func newStartRequest(spec *Spec) *startRequest {
+	return &startRequest{
+		Path: []byte(spec.Path),
+		Args: toBytes(spec.argv()),
+		Env:  toBytes(spec.Env),
+		Dir:  []byte(spec.Dir),
+	}
+}
+
+func (r *startRequest) spec() *Spec {
+	return &Spec{
+		Path: string(r.Path),
+		Args: toStrings(r.Args),
+		Env:  toStrings(r.Env),
+		Dir:  string(r.Dir),
+	}
+}
+
+func newExitedReport(status syscall.WaitStatus, usage *syscall.Rusage) *exitedReport {
+	report := &exitedReport{
+		Code:   status.ExitStatus(), // -1 for a signal
+		User:   time.Duration(usage.Utime.Nano()),
+		System: time.Duration(usage.Stime.Nano()),
+		MaxRSS: maxRSSBytes(usage),
+	}
+	if status.Signaled() {
+		report.Signal = status.Signal()
+	}
+	return report
+}
+
+func (r *exitedReport) exit() Exit {
+	return Exit{
+		Code:   r.Code,
+		Signal: r.Signal,
+		User:   r.User,
+		System: r.System,
+		MaxRSS: r.MaxRSS,
+	}
+}
+
+func toBytes(texts []string) [][]byte {
+	out := make([][]byte, len(texts))
+	for i, text := range texts {
+		out[i] = []byte(text)
+	}
+	return out
+}
+
+func toStrings(texts [][]byte) []string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = string(text)
+	}
+	return out
+}
