@@ -30,12 +30,22 @@ func Load(dir string) (*Config, error) {
 
 // LoadWith is [Load] with options.
 func LoadWith(dir string, opts Options) (*Config, error) {
+	return loadFolder(dir, opts, nil)
+}
+
+// loadFolder loads a folder; a source that is given stands for the file of its name.
+func loadFolder(dir string, opts Options, given *source) (*Config, error) {
 	if err := checkFolder(dir); err != nil {
 		return nil, err
 	}
 	l := newLoader(opts)
-	general := l.read(filepath.Join(dir, GeneralFile))
-	servers := l.read(filepath.Join(dir, ServersFile))
+	open := func(name string) *source {
+		if given != nil && given.name == name {
+			return given
+		}
+		return l.read(filepath.Join(dir, name))
+	}
+	general, servers := open(GeneralFile), open(ServersFile)
 	l.settings = l.readSettings(general)
 	entries := append(l.generalEntries(general), l.serversEntries(servers)...)
 	config := &Config{
@@ -48,8 +58,7 @@ func LoadWith(dir string, opts Options) (*Config, error) {
 	l.checkIgnored(dir)
 	if !servers.exists && !general.exists {
 		l.report(servers, -1, "", CodeConfigNone,
-			fmt.Sprintf("create %s, with {\"mcpServers\": {\"NAME\": {\"command\": …}}}",
-				filepath.Join(dir, ServersFile)),
+			fmt.Sprintf("create %s, with {\"mcpServers\": {\"NAME\": {\"command\": …}}}", servers.path),
 			"there is no configuration yet")
 	}
 	l.findings.sort()

@@ -63,8 +63,7 @@ func readSource(path string) (*source, *fileError) {
 
 // setData makes data the contents of the source and parses it.
 func (s *source) setData(data []byte) *fileError {
-	sum := sha256.Sum256(data)
-	s.exists, s.hash, s.root = true, hex.EncodeToString(sum[:]), nil
+	s.exists, s.hash, s.root = true, hashOf(data), nil
 	s.data, s.bom = bytes.CutPrefix(data, bom)
 	s.starts = lineStarts(s.data)
 	if ferr := checkText(s.data); ferr != nil {
@@ -76,6 +75,12 @@ func (s *source) setData(data []byte) *fileError {
 	}
 	s.root = root
 	return nil
+}
+
+// hashOf returns the fingerprint of a file's bytes.
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // parser turns text without byte order mark into a tree.
