@@ -282,6 +282,14 @@ func transportOf(word string) (Transport, bool) {
 	return "", false
 }
 
+// transportWords returns every word that transportOf knows.
+func transportWords() []string {
+	return []string{
+		"stdio", "http", "sse",
+		"streamable-http", "streamableHttp", "streamable_http", "streamablehttp",
+	}
+}
+
 // foreignKey returns what a key means that other clients know and garra does not, or "".
 func foreignKey(key string) string {
 	switch key {

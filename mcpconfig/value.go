@@ -312,6 +312,9 @@ func sandboxModes() []string {
 	return []string{string(SandboxRequired), string(SandboxBestEffort), string(SandboxOff)}
 }
 
+// networkWords returns the words for sandbox.network.
+func networkWords() []string { return []string{string(NetworkNone), string(NetworkAll)} }
+
 // sandbox decodes the sandbox of a server.
 func (d *decoder) sandbox(p *Sandbox, m member) bool {
 	if m.value.kind != mapNode {
@@ -346,7 +349,7 @@ func (d *decoder) sandbox(p *Sandbox, m member) bool {
 // network decodes none, all, or a list of host:port.
 func (d *decoder) network(p *Network, key, path string, n *node) bool {
 	if n.kind == stringNode {
-		return choose(d, &p.Mode, []string{string(NetworkNone), string(NetworkAll)}, key, n)
+		return choose(d, &p.Mode, networkWords(), key, n)
 	}
 	if n.kind != listNode {
 		return d.wrongType(key, "none, all or a list of host:port", `write ["example.com:443"], for example`, n)
