@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package misbehave is an MCP stdio server that behaves badly on demand, for
+// tests. It speaks raw JSON-RPC, so it can say what no SDK would.
+//
+// A test binary plays the server itself: its TestMain calls [Main] first, and
+// [Command] returns the command line that starts it. Without flags the server
+// is well-behaved: it answers initialize (revisions 2024-11-05 to 2025-11-25,
+// echoing the client's), ping, tools, resources, prompts, logging/setLevel and
+// completion/complete, serves calls concurrently, answers unknown methods with
+// -32601, and exits with 0 at the end of its input.
+//
+// # Flags
+//
+// At the start:
+//
+//	--banner TEXT          a line on stdout before anything else
+//	--bom                  a UTF-8 byte order mark before that
+//	--exit-at-start        exits at once, with --exit-code, saying nothing
+//	--traceback            prints a traceback on stderr and exits with 1
+//	--exit-after DURATION  exits with --exit-code, whatever is going on
+//	--exit-code N          0 unless told
+//	--spin                 burns a core and never reads
+//	--alloc MB             takes that much memory and keeps it
+//	--env-dump FILE        writes its environment, NUL-terminated entries
+//	--stderr-flood N       writes N bytes on stderr before it reads; -1: forever, beside it
+//	--fork-worker FILE     starts a child that never ends, writes its id to FILE
+//	--setsid-worker FILE   the same in a session of its own
+//
+// The handshake:
+//
+//	--slow-init DURATION   answers initialize, and anything after it, that much later
+//	--never-init           never answers initialize
+//	--protocol VERSION     answers this revision, whatever the client offers
+//	--caps JSON            its capabilities
+//	--instructions TEXT    its instructions
+//	--stop-reading-stdin   reads nothing after initialize
+//	--silent-on-unknown    doesn't answer unknown methods (server/discover is one)
+//	--exit-on-unknown      exits with 1 on an unknown method
+//
+// The end:
+//
+//	--ignore-eof           stays when its input has ended
+//	--ignore-term          stays on SIGTERM
+//	--eof-marker FILE      writes FILE at the end of its input, and only then
+//
+// Every answer:
+//
+//	--noise-before-reply     a log line on stdout before it
+//	--scalar-line            the line 42 before it
+//	--stderr-before-reply N  N bytes on stderr before it
+//	--crlf                   blanks and CR LF at its end, and an empty line after it
+//
+// Answers to tools/call:
+//
+//	--answer-twice         sent twice
+//	--wrong-id             with an id that nobody asked with
+//	--no-newline-flood N   N bytes without a newline in its place, -1: forever
+//
+// The tool list:
+//
+//	--tools N              N tools more: tool_1 …
+//	--tool-desc-bytes N    the length of their descriptions
+//	--page-size K          pages of K tools
+//	--pages N              as many tools more as N pages need
+//	--endless-cursor       every page has a next one, never the same cursor twice
+//	--bad-schemas          tools bad_… with schemas that clients choke on
+//	--dup-tools            a second tool named echo
+//	--long-names           names of 70 and 128 characters, with dots, and invalid ones
+//	--grow-tools           a tool grow, which adds a tool and sends list_changed
+//
+// # Tools
+//
+//	echo {text}            text
+//	sleep {ms, marker}     answers after ms; cancelled, it writes the file marker and doesn't answer
+//	sleep_serial {ms}      the same, while nothing else is read
+//	hang                   never answers
+//	big {bytes}            that much text
+//	crash {code}           exits without an answer
+//	kill_self              the same by SIGKILL
+//	close_stdout           closes stdout and lives on
+//	env                    its environment, a line each
+//	pid                    its process id
+//	alloc {mb}             takes memory and keeps it
+//	count                  1, 2, 3 …
+//	login {user}, whoami   state of the process
+//	progress {n, ms}       n notifications, ms apart, under the call's token
+//	ask_roots              the client's answer to roots/list
+//	ask_sampling {text}    …to sampling/createMessage
+//	ask_elicitation {text} …to elicitation/create
+//	emit {method, params}  sends that notification
+//	log {level, text}      sends notifications/message
+//	weird                  a result that a typed proxy damages
+//	bad_json, truncated_line, array_line, null_id_error
+//	                       such a line, and then an answer
+package misbehave

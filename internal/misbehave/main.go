@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package misbehave
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// selector is the first argument by which Main knows that it is to serve.
+const selector = "garra-misbehave"
+
+// idle is the only flag of the workers that the server starts.
+const idle = "--idle"
+
+// Command returns the file and the arguments, argv[0] not included, that start
+// the server with some flags: the running test binary, whose TestMain calls
+// [Main].
+func Command(flags ...string) (path string, args []string) {
+	path, err := os.Executable()
+	if err != nil {
+		panic("misbehave: finding the test binary: " + err.Error())
+	}
+	return path, append([]string{selector}, flags...)
+}
+
+// Main turns a process that [Command] started into the server and doesn't
+// return then; in any other process it returns at once.
+func Main() {
+	if len(os.Args) < 2 || os.Args[1] != selector {
+		return
+	}
+	if len(os.Args) == 3 && os.Args[2] == idle {
+		forever()
+	}
+	opts, err := parseOptions(os.Args[2:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "misbehave:", err)
+		os.Exit(2)
+	}
+	if err := begin(opts); err != nil {
+		fmt.Fprintln(os.Stderr, "misbehave:", err)
+		os.Exit(2)
+	}
+	newServer(opts, os.Stdin, os.Stdout, os.Stderr).serve()
+	os.Exit(finish(opts))
+}
+
+// begin does what the flags say of the time before the first message.
+func begin(opts *options) error {
+	if opts.exitAtStart {
+		os.Exit(opts.exitCode)
+	}
+	if opts.traceback {
+		fmt.Fprint(os.Stderr, traceback)
+		os.Exit(1)
+	}
+	if opts.ignoreTerm {
+		// Not signal.Ignore, which the workers would inherit.
+		signal.Notify(make(chan os.Signal), syscall.SIGTERM)
+	}
+	if opts.exitAfter > 0 {
+		time.AfterFunc(opts.exitAfter, func() { os.Exit(opts.exitCode) })
+	}
+	if err := dumpEnv(opts.envDump); err != nil {
+		return err
+	}
+	if err := startWorker(opts.forkWorker, false); err != nil {
+		return err
+	}
+	if err := startWorker(opts.setsidWorker, true); err != nil {
+		return err
+	}
+	for opts.spin {
+	}
+	return nil
+}
+
+// traceback is what a Python server leaves when a package is missing.
+const traceback = `Traceback (most recent call last):
+  File "server.py", line 1, in <module>
+    import mcp
+ModuleNotFoundError: No module named 'mcp'
+`
+
+func dumpEnv(file string) error {
+	if file == "" {
+		return nil
+	}
+	var text bytes.Buffer
+	for _, entry := range os.Environ() {
+		text.WriteString(entry + "\x00")
+	}
+	return os.WriteFile(file, text.Bytes(), 0o600)
+}
+
+// finish is the end of the input. It returns the exit code, if it returns.
+func finish(opts *options) int {
+	if opts.eofMarker != "" {
+		if err := os.WriteFile(opts.eofMarker, []byte("clean exit\n"), 0o600); err != nil {
+			fmt.Fprintln(os.Stderr, "misbehave:", err)
+			return 2
+		}
+	}
+	if opts.ignoreEOF {
+		forever()
+	}
+	return opts.exitCode
+}
+
+// forever blocks in a way that the runtime doesn't take for a deadlock.
+func forever() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// flood returns n bytes of lines.
+func flood(n int) []byte {
+	const line = "the quick brown fox jumps over the lazy dog; nobody reads this.\n" // 64 bytes
+	return []byte(strings.Repeat(line, n/len(line)+1)[:n])
+}

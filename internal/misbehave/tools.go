@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package misbehave
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A tool is one tool of the server.
+type tool struct {
+	name        string
+	description string
+	schema      string // its input schema as JSON, or "" for a tool without one
+	serial      bool   // nothing else is read while it runs
+	run         func(*call) (result string)
+}
+
+// A run function returns the result as JSON, or "" for no answer.
+
+// tools returns the tools that are always there.
+func tools() []*tool {
+	return []*tool{
+		{name: "echo", schema: object("text"), run: func(c *call) string { return textResult(c.text("text")) }},
+		{name: "sleep", schema: object("ms", "marker"), run: sleep},
+		{name: "sleep_serial", schema: object("ms"), serial: true, run: sleep},
+		{name: "hang", schema: object(), run: func(*call) string { return "" }},
+		{name: "big", schema: object("bytes"), run: big},
+		{name: "crash", schema: object("code"), serial: true, run: crash},
+		{name: "kill_self", schema: object(), serial: true, run: killSelf},
+		{name: "close_stdout", schema: object(), serial: true, run: closeStdout},
+		{name: "env", schema: object(), run: env},
+		{name: "pid", schema: object(), run: func(*call) string { return textResult(strconv.Itoa(os.Getpid())) }},
+		{name: "alloc", schema: object("mb"), run: alloc},
+		{name: "count", schema: object(), serial: true, run: count},
+		{name: "login", schema: object("user"), serial: true, run: login},
+		{name: "whoami", schema: object(), serial: true, run: whoami},
+		{name: "progress", schema: object("n", "ms"), run: progress},
+		{name: "ask_roots", schema: object(), run: func(c *call) string { return c.ask("roots/list", `{}`) }},
+		{name: "ask_sampling", schema: object("text"), run: askSampling},
+		{name: "ask_elicitation", schema: object("text"), run: askElicitation},
+		{name: "emit", schema: object("method", "params"), serial: true, run: emit},
+		{name: "log", schema: object("level", "text"), serial: true, run: logMessage},
+		{name: "weird", schema: object(), run: func(*call) string { return weird }},
+		{name: "bad_json", schema: object(), run: strayLine(`{"jsonrpc":"2.0","id":,"result"}`)},
+		{name: "truncated_line", schema: object(), run: strayLine(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"ty`)},
+		{name: "array_line", schema: object(), run: strayLine(`[{"jsonrpc":"2.0","method":"notifications/message"},7]`)},
+		{
+			name: "null_id_error", schema: object(),
+			run: strayLine(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`),
+		},
+	}
+}
+
+// object returns the schema of an object whose properties may be anything.
+func object(properties ...string) string {
+	var list []string
+	for _, name := range properties {
+		list = append(list, encode(name)+`:{}`)
+	}
+	return `{"type":"object","properties":{` + strings.Join(list, ",") + `}}`
+}
+
+// textResult returns a result with one text.
+func textResult(text string) string {
+	return `{"content":[{"type":"text","text":` + encode(text) + `}]}`
+}
+
+// toolError returns a result that reports a failure of the tool.
+func toolError(text string) string {
+	return `{"content":[{"type":"text","text":` + encode(text) + `}],"isError":true}`
+}
+
+// weird holds what typed proxies lose: unknown members and content types,
+// integers past 2^53, number texts, the order of keys, empty and zero values.
+const weird = `{"zeta":1,"structuredContent":{"z":9007199254740993,"y":18446744073709551615,"x":1.0,` +
+	`"w":1e2,"v":-0.0,"n":null,"a":"<&>\u2028"},"content":[{"type":"text","text":"",` +
+	`"annotations":{"priority":0,"audience":["user"],"zz":true},"_meta":{"m":1.50}},` +
+	`{"type":"hologram","data":"?"},{"type":"resource","resource":{"uri":"test://empty","text":""}}],` +
+	`"_meta":{"vendor/key":{"b":2,"a":1}},"isError":false,"alpha":[]}`
+
+func sleep(c *call) string {
+	select {
+	case <-time.After(time.Duration(c.number("ms")) * time.Millisecond):
+		return textResult("slept")
+	case <-c.ctx.Done():
+		c.mark()
+		return ""
+	}
+}
+
+func big(c *call) string { return textResult(strings.Repeat("b", c.number("bytes"))) }
+
+func crash(c *call) string {
+	os.Exit(c.number("code"))
+	return ""
+}
+
+func killSelf(c *call) string {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	if err != nil {
+		return toolError(err.Error())
+	}
+	forever() // the signal is on its way
+	return ""
+}
+
+func closeStdout(*call) string {
+	os.Stdout.Close()
+	return ""
+}
+
+func env(*call) string { return textResult(strings.Join(os.Environ(), "\n")) }
+
+func alloc(c *call) string {
+	c.keep(c.number("mb"))
+	return textResult("taken")
+}
+
+func count(c *call) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server.count++
+	return textResult(strconv.Itoa(c.server.count))
+}
+
+func login(c *call) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.user = c.text("user")
+	return textResult("welcome")
+}
+
+func whoami(c *call) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.user == "" {
+		return toolError("nobody is logged in")
+	}
+	return textResult(c.user)
+}
+
+func progress(c *call) string {
+	n := c.number("n")
+	for i := range n {
+		if c.token != nil {
+			c.notify("notifications/progress",
+				fmt.Sprintf(`{"progressToken":%s,"progress":%d,"total":%d,"message":"step %d"}`, c.token, i+1, n, i+1))
+		}
+		select {
+		case <-time.After(time.Duration(c.number("ms")) * time.Millisecond):
+		case <-c.ctx.Done():
+			c.mark()
+			return ""
+		}
+	}
+	return textResult("done")
+}
+
+func askSampling(c *call) string {
+	return c.ask("sampling/createMessage", fmt.Sprintf(
+		`{"messages":[{"role":"user","content":{"type":"text","text":%s}}],"maxTokens":100}`, encode(c.text("text"))))
+}
+
+func askElicitation(c *call) string {
+	return c.ask("elicitation/create", fmt.Sprintf(
+		`{"message":%s,"requestedSchema":{"type":"object","properties":{"answer":{"type":"string"}}}}`,
+		encode(c.text("text"))))
+}
+
+func emit(c *call) string {
+	params := string(c.args["params"])
+	if params == "" {
+		params = `{}`
+	}
+	c.notify(c.text("method"), params)
+	return textResult("sent")
+}
+
+func logMessage(c *call) string {
+	c.notify("notifications/message", fmt.Sprintf(`{"level":%s,"logger":"misbehave","data":%s}`,
+		encode(c.text("level")), encode(c.text("text"))))
+	return textResult("logged")
+}
+
+// strayLine returns a tool that writes a line of its own before it answers.
+func strayLine(line string) func(*call) string {
+	return func(c *call) string {
+		c.out.send(line)
+		return textResult("after a stray line")
+	}
+}
+
+// notify sends a notification.
+func (s *server) notify(method, params string) {
+	s.out.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":%s,"params":%s}`, encode(method), json.RawMessage(params)))
+}
