@@ -56,10 +56,35 @@ func startHost(t *testing.T, host *exec.Cmd) (server, launcher int) {
 	return server, launcher
 }
 
-func TestKilledLauncherLeavesNothing(t *testing.T) {
+// The parent-death signal alone, when nobody adopts what remains.
+func TestServerDiesWithItsLauncher(t *testing.T) {
+	mark := newMark(t)
+	_, launcher := startHost(t, role(t, "host", `exec sleep 1000`, mark))
+	wantMarked(t, mark, 1)
+	if err := syscall.Kill(launcher, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wantNothingLeft(t, mark)
+}
+
+// adopt calls Adopt for the time of one test.
+func adopt(t *testing.T) {
+	t.Helper()
 	if err := Adopt(); err != nil {
 		t.Fatal(err)
 	}
+	if !adopts() {
+		t.Fatal("Adopt had no effect")
+	}
+	t.Cleanup(func() {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestKilledLauncherLeavesNothing(t *testing.T) {
+	adopt(t)
 	bystander := shell(t, `echo ready; read wait`)
 	bystander.line(t)
 	own := exec.CommandContext(t.Context(), "/bin/sleep", "1000") // a child that is not this package's
@@ -101,9 +126,7 @@ func TestKilledLauncherLeavesNothing(t *testing.T) {
 
 // Starting while other launchers are lost: no start may be mistaken for a stray.
 func TestStartsDuringSweeps(t *testing.T) {
-	if err := Adopt(); err != nil {
-		t.Fatal(err)
-	}
+	adopt(t)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() { // ends when stop is closed; the test waits for it
 		defer close(stopped)
@@ -184,7 +207,8 @@ func TestSignalsHaveTheirDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := exec.CommandContext(t.Context(), "/bin/bash", "-c",
-		`trap '' HUP INT PIPE TERM TSTP TTIN TTOU USR1 CHLD; exec -a `+roleName+` "$0" run /bin/cat /proc/self/status`, self)
+		`trap '' HUP INT PIPE TERM TSTP TTIN TTOU USR1 CHLD
+		 exec -a `+roleName+` "$0" run /bin/cat /proc/self/status`, self)
 	out, err := host.Output()
 	unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
 	if err != nil {

@@ -97,7 +97,7 @@ func (p *Process) handshake(spec *Spec) *StartError {
 		p.pid = answer.Started.PID
 		return nil
 	}
-	return &StartError{Op: OpLaunch, Err: errors.New("the launcher's first report is neither started nor failed")}
+	return &StartError{Op: OpLaunch, Err: errors.New("the launcher's first report says nothing of a start")}
 }
 
 // silent explains an exchange that ended without an answer.

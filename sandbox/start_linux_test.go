@@ -32,6 +32,7 @@ func TestStartErrorsTellCausesApart(t *testing.T) {
 	text := file("text", "echo no program\n", 0o755)
 	missing := filepath.Join(dir, "missing")
 	long := strings.Repeat("x", 1<<20) // MAX_ARG_STRLEN is 128 KiB
+	tooLong := StartError{OpExec, "/bin/true", syscall.E2BIG}
 
 	for name, test := range map[string]struct {
 		spec Spec
@@ -45,8 +46,8 @@ func TestStartErrorsTellCausesApart(t *testing.T) {
 		"below a file":  {Spec{Path: plain + "/x"}, StartError{OpExec, plain + "/x", syscall.ENOTDIR}},
 		"missing dir":   {Spec{Path: "/bin/true", Dir: missing}, StartError{OpChdir, missing, syscall.ENOENT}},
 		"file as dir":   {Spec{Path: "/bin/true", Dir: plain}, StartError{OpChdir, plain, syscall.ENOTDIR}},
-		"long argument": {Spec{Path: "/bin/true", Args: []string{"true", long}}, StartError{OpExec, "/bin/true", syscall.E2BIG}},
-		"long variable": {Spec{Path: "/bin/true", Env: []string{"X=" + long}}, StartError{OpExec, "/bin/true", syscall.E2BIG}},
+		"long argument": {Spec{Path: "/bin/true", Args: []string{"true", long}}, tooLong},
+		"long variable": {Spec{Path: "/bin/true", Env: []string{"X=" + long}}, tooLong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := Start(test.spec, Stdio{})
@@ -116,8 +117,8 @@ func TestLargeArgumentsAndEnvironment(t *testing.T) {
 		args = append(args, fmt.Sprintf("%04d%s", i, strings.Repeat("a", 1000)))
 		env = append(env, fmt.Sprintf("V%d=%s", i, strings.Repeat("e", 1000)))
 	}
-	spec := Spec{Path: "/bin/sh", Args: append([]string{"sh", "-c", `echo $#; echo ${#V499}`, "sh"}, args...), Env: env}
-	if got := output(t, spec); got != "500\n1000\n" {
+	args = append([]string{"sh", "-c", `echo $#; echo ${#V499}`, "sh"}, args...)
+	if got := output(t, Spec{Path: "/bin/sh", Args: args, Env: env}); got != "500\n1000\n" {
 		t.Errorf("got %q", got)
 	}
 }
