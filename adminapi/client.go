@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/garraia/garra/gateway"
+)
+
+// ErrNotRunning is returned by [Dial] when no gateway listens on the socket.
+var ErrNotRunning = errors.New("no gateway is running for this configuration")
+
+// A Client speaks to a running gateway over its socket. It is safe for
+// concurrent use. Errors of the gateway are *[Error].
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// Dial finds out whether a gateway listens on the socket.
+func Dial(ctx context.Context, socket string) (*Client, error) {
+	c := &Client{socket: socket}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%s)", ErrNotRunning, socket)
+	}
+	conn.Close()
+	c.http = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.connect(ctx) },
+	}}
+	return c, nil
+}
+
+func (c *Client) connect(ctx context.Context) (net.Conn, error) {
+	d := net.Dialer{Timeout: 2 * time.Second}
+	return d.DialContext(ctx, "unix", c.socket)
+}
+
+// Servers lists all servers.
+func (c *Client) Servers(ctx context.Context) ([]gateway.ServerInfo, error) {
+	var body struct{ Servers []gateway.ServerInfo }
+	err := c.do(ctx, http.MethodGet, "/admin/mcp", &body)
+	return body.Servers, err
+}
+
+// Detail returns everything about one server; with wait a server that starts is
+// waited for.
+func (c *Client) Detail(ctx context.Context, name string, wait bool) (gateway.ServerDetail, error) {
+	path := "/admin/mcp/" + url.PathEscape(name)
+	if wait {
+		path += "?wait=1"
+	}
+	var detail gateway.ServerDetail
+	err := c.do(ctx, http.MethodGet, path, &detail)
+	return detail, err
+}
+
+// Act starts, stops or restarts a server and waits for the outcome.
+func (c *Client) Act(ctx context.Context, name, action string) (RestartResult, error) {
+	var result RestartResult
+	err := c.do(ctx, http.MethodPost, "/admin/mcp/"+url.PathEscape(name)+"/"+action, &result)
+	return result, err
+}
+
+// Logs hands the lines of a server's standard error to each, and with follow
+// goes on until ctx ends or the gateway does.
+func (c *Client) Logs(ctx context.Context, name string, follow bool, each func(LogLine) error) error {
+	path := "/admin/mcp/" + url.PathEscape(name) + "/logs"
+	if follow {
+		return c.follow(ctx, path, each)
+	}
+	var body struct{ Lines []LogLine }
+	if err := c.do(ctx, http.MethodGet, path, &body); err != nil {
+		return err
+	}
+	for _, line := range body.Lines {
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow reads server-sent events.
+func (c *Client) follow(ctx context.Context, path string, each func(LogLine) error) error {
+	resp, err := c.request(ctx, http.MethodGet, path, "text/event-stream")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var line LogLine
+		if err := json.Unmarshal([]byte(data), &line); err != nil {
+			return fmt.Errorf("reading the log: %w", err)
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// do makes a request and decodes its answer.
+func (c *Client) do(ctx context.Context, method, path string, into any) error {
+	resp, err := c.request(ctx, method, path, "application/json")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("reading the gateway's answer: %w", err)
+	}
+	return nil
+}
+
+// request makes a request and turns an answer that is an error into one.
+func (c *Client) request(ctx context.Context, method, path, accept string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", accept)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("asking the gateway: %w", err)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		defer resp.Body.Close()
+		return nil, readError(resp)
+	}
+	return resp, nil
+}
+
+func readError(resp *http.Response) error {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("reading the gateway's answer: %w", err)
+	}
+	var body errorBody
+	if json.Unmarshal(data, &body) != nil || body.Error == nil {
+		return fmt.Errorf("the gateway answered %s: %.200s", resp.Status, data)
+	}
+	body.Error.Status = resp.StatusCode
+	return body.Error
+}
+
+// Attach opens a pipe to the gateway, for the view of one server or, when server
+// is empty, of all. The caller closes it.
+func (c *Client) Attach(ctx context.Context, server string) (net.Conn, io.Reader, error) {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w (%s)", ErrNotRunning, c.socket)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		"http://localhost"+attachPath+"?"+url.Values{"server": {server}}.Encode(), http.NoBody)
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	req.Header.Set("Upgrade", attachProtocol)
+	req.Header.Set("Connection", "Upgrade")
+	if err := req.Write(conn); err != nil {
+		conn.Close()
+		return nil, nil, fmt.Errorf("asking the gateway for a pipe: %w", err)
+	}
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, req)
+	if err != nil {
+		conn.Close()
+		return nil, nil, fmt.Errorf("asking the gateway for a pipe: %w", err)
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		defer conn.Close()
+		return nil, nil, readError(resp)
+	}
+	return conn, in, nil
+}

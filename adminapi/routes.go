@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/source"
+)
+
+// actionTimeout bounds a start, stop or restart that a request asks for.
+const actionTimeout = 5 * time.Minute
+
+// A Reloader reads the configuration again and says what was wrong with it.
+type Reloader func(ctx context.Context) error
+
+// API is what the routes need.
+type API struct {
+	Gateway *gateway.Gateway
+	Reload  Reloader
+	Events  *Events
+	// Loaded reports whether a configuration has been loaded.
+	Loaded func() bool
+}
+
+// A RestartResult is the answer to a start or restart.
+type RestartResult struct {
+	Name  string          `json:"name"`
+	State source.State    `json:"state"`
+	PID   *int            `json:"pid"`
+	Tools *int            `json:"tools"`
+	Env   gateway.EnvInfo `json:"env"`
+}
+
+// routes returns everything that garra serves over HTTP, behind the callers'
+// checks but not behind a door.
+func (a *API) routes() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, role Role, h func(http.ResponseWriter, *http.Request) error) {
+		mux.HandleFunc(pattern, needs(role, func(w http.ResponseWriter, r *http.Request) {
+			if err := h(w, r); err != nil {
+				writeError(w, err)
+			}
+		}))
+	}
+	handle("GET /admin/mcp", RoleViewer, a.list)
+	handle("GET /admin/mcp/{name}", RoleViewer, a.inspect)
+	handle("GET /admin/mcp/{name}/logs", RoleViewer, a.logs)
+	handle("POST /admin/mcp/{name}/{action}", RoleOperator, a.act)
+	handle("GET /admin/events", RoleViewer, a.events)
+	handle("POST /admin/reload", RoleOperator, a.reload)
+	mcp := needsClient(a.Gateway.HTTP(principal))
+	mux.Handle("/mcp", mcp)
+	mux.Handle("/mcp/{server}", mcp)
+	mux.HandleFunc("GET /healthz", a.healthz)
+	mux.HandleFunc("GET /readyz", a.readyz)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, errorf(http.StatusNotFound, "http.not_found", "", "there is nothing at %.100q", r.URL.Path))
+	})
+	return mux
+}
+
+func (a *API) list(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, map[string]any{"servers": a.Gateway.Servers()})
+	return nil
+}
+
+// inspect answers with everything about a server; ?wait=1 waits until one that
+// starts is ready or can't be.
+func (a *API) inspect(w http.ResponseWriter, r *http.Request) error {
+	src := a.Gateway.Source(r.PathValue("name"))
+	if src != nil && r.URL.Query().Has("wait") && src.Status().State == source.Starting {
+		ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
+		defer cancel()
+		// Whatever comes of it shows in the detail.
+		_ = a.Gateway.Known(ctx, r.PathValue("name"))
+	}
+	detail, ok := a.Gateway.Detail(r.PathValue("name"))
+	if !ok {
+		return unknownServer(r)
+	}
+	writeJSON(w, http.StatusOK, detail)
+	return nil
+}
+
+func unknownServer(r *http.Request) error {
+	return errorf(http.StatusNotFound, string(source.ServerUnknown), "see `garra mcp list`",
+		"there is no server %.64q", r.PathValue("name"))
+}
+
+// act starts, stops or restarts a server and answers when that is done. It goes
+// on when the client doesn't wait.
+func (a *API) act(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	src := a.Gateway.Source(name)
+	if src == nil {
+		return unknownServer(r)
+	}
+	control, ok := src.(source.Controller)
+	if !ok {
+		return errorf(http.StatusConflict, "server.no_process", "", "server %q has no process of garra's", name)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionTimeout)
+	defer cancel()
+	var err error
+	switch r.PathValue("action") {
+	case "start":
+		err = control.Start(ctx)
+	case "stop":
+		err = control.Stop(ctx)
+	case "restart":
+		err = control.Restart(ctx)
+	default:
+		return errorf(http.StatusNotFound, "http.not_found", "", "there is no action %.40q", r.PathValue("action"))
+	}
+	if err == nil && src.Status().State == source.Ready {
+		err = a.Gateway.Known(ctx, name)
+	}
+	if err != nil {
+		e := asAPIError(err)
+		e.State = string(src.Status().State)
+		return e
+	}
+	writeJSON(w, http.StatusOK, a.result(name))
+	return nil
+}
+
+func (a *API) result(name string) RestartResult {
+	detail, _ := a.Gateway.Detail(name)
+	info := detail.ServerInfo
+	return RestartResult{Name: info.Name, State: info.State, PID: info.PID, Tools: info.Tools, Env: info.Env}
+}
+
+func (a *API) reload(w http.ResponseWriter, r *http.Request) error {
+	if err := a.Reload(r.Context()); err != nil {
+		return errorf(http.StatusUnprocessableEntity, "config.refused", "run `garra config check`", "%v", err)
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"servers": a.Gateway.Servers()})
+	return nil
+}
+
+func (a *API) healthz(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]bool{"ok": true})
+}
+
+// readyz is 200 once the configuration is loaded and every server was tried. It
+// names servers only to who may see them.
+func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
+	waiting := a.Gateway.Settled()
+	ready := a.Loaded() && len(waiting) == 0
+	body := map[string]any{"ready": ready}
+	if callerOf(r).admin {
+		states := make(map[string]source.State)
+		for _, info := range a.Gateway.Servers() {
+			states[info.Name] = info.State
+		}
+		body["servers"] = states
+	}
+	status := http.StatusOK
+	if !ready {
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, body)
+}
+
+// A LogLine is one line of a server's standard error.
+type LogLine struct {
+	Time   time.Time `json:"time"`
+	Server string    `json:"server"`
+	Line   string    `json:"line"`
+	Seq    uint64    `json:"seq"`
+}
+
+// logs answers with the lines that are kept, and follows them as server-sent
+// events for a client that asks for that.
+func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	src := a.Gateway.Source(name)
+	if src == nil {
+		return unknownServer(r)
+	}
+	logger, ok := src.(source.Logger)
+	if !ok {
+		return errorf(http.StatusConflict, "server.no_process", "", "server %q has no standard error", name)
+	}
+	if !wantsEvents(r) {
+		lines, _ := logger.Logs(0)
+		writeJSON(w, http.StatusOK, map[string]any{"lines": logLines(name, lines)})
+		return nil
+	}
+	out := beginEvents(w)
+	seq, _ := strconv.ParseUint(r.Header.Get("Last-Event-Id"), 10, 64) // absent is from the start
+	for {
+		lines, more := logger.Logs(seq)
+		for _, line := range logLines(name, lines) {
+			if out.send("line", fmt.Sprint(line.Seq), line) != nil {
+				return nil
+			}
+			seq = line.Seq
+		}
+		if out.await(r.Context(), more) != nil {
+			return nil // the client is gone
+		}
+	}
+}
+
+func logLines(server string, lines []source.Line) []LogLine {
+	list := make([]LogLine, len(lines))
+	for i, l := range lines {
+		list[i] = LogLine{Time: l.Time, Server: server, Line: l.Text, Seq: l.Seq}
+	}
+	return list
+}
+
+// events sends everything that happens from now on, until the client is gone
+// or too slow, which then connects again.
+func (a *API) events(w http.ResponseWriter, r *http.Request) error {
+	events, leave := a.Events.subscribe()
+	defer leave()
+	out := beginEvents(w)
+	quiet := time.NewTicker(keepAlive)
+	defer quiet.Stop()
+	for {
+		var err error
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return nil
+			}
+			err = out.send(e.Kind, "", e)
+		case <-quiet.C:
+			err = out.comment()
+		case <-r.Context().Done():
+			return nil
+		}
+		if err != nil {
+			return nil // the client is gone
+		}
+	}
+}

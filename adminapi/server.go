@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adminapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/garraia/garra/gateway"
+)
+
+// Limits of both doors. A response may take as long as a call does; those of
+// event streams set their own deadlines.
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
+	shutdownGrace = 3 * time.Second
+)
+
+// attachPath is where `garra stdio` asks for a pipe to the gateway: the
+// connection is switched to MCP's stdio framing (RFC 9110, 7.8 Upgrade).
+const attachPath = "/attach"
+
+// attachProtocol is the name of what the connection is switched to.
+const attachProtocol = "mcp-stdio"
+
+// A Server serves the API on the socket and, if there is one, at an address.
+type Server struct {
+	handler http.Handler
+	gateway *gateway.Gateway
+	socket  *http.Server
+	tcp     *http.Server
+	life    context.Context // of connections that were switched to a pipe
+	end     context.CancelFunc
+	failed  chan error
+}
+
+// Options are how a Server is reached at its address.
+type Options struct {
+	Tokens *Tokens // nil lets everybody in
+	Hosts  []string
+	TLS    *tls.Config // nil for plain HTTP
+}
+
+// NewServer returns a Server that doesn't listen yet.
+func NewServer(api *API) *Server {
+	s := &Server{handler: api.routes(), gateway: api.Gateway, failed: make(chan error, 2)}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Failed gets an error when a listener breaks.
+func (s *Server) Failed() <-chan error { return s.failed }
+
+// ServeSocket serves the socket; the listener must come from [ListenSocket].
+func (s *Server) ServeSocket(l net.Listener) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+attachPath, s.attach)
+	mux.Handle("/", s.handler)
+	s.socket = newHTTPServer(local(mux))
+	go s.run(s.socket, l, nil) // ends with Shutdown
+}
+
+// ServeAddress serves an address.
+func (s *Server) ServeAddress(l net.Listener, o Options) {
+	door := &door{tokens: o.Tokens, hosts: o.Hosts}
+	s.tcp = newHTTPServer(door.guard(s.handler))
+	go s.run(s.tcp, l, o.TLS) // ends with Shutdown
+}
+
+func newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(io.Discard, "", 0), // of single connections; nothing to do about them
+	}
+}
+
+func (s *Server) run(server *http.Server, l net.Listener, config *tls.Config) {
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		s.failed <- fmt.Errorf("serving %s: %w", l.Addr(), err)
+	}
+}
+
+// Shutdown stops listening, gives requests a moment and ends every connection.
+func (s *Server) Shutdown(ctx context.Context) {
+	s.end()
+	ctx, cancel := context.WithTimeout(ctx, shutdownGrace)
+	defer cancel()
+	for _, server := range []*http.Server{s.tcp, s.socket} {
+		if server != nil && server.Shutdown(ctx) != nil {
+			server.Close() // what is still open now is cut off
+		}
+	}
+}
+
+// attach makes a client's connection a pipe to the gateway.
+func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
+	server := r.URL.Query().Get("server")
+	if server != "" && !s.gateway.Has(server) {
+		writeError(w, errorf(http.StatusNotFound, "server.unknown", "see `garra mcp list`", "there is no server %.64q", server))
+		return
+	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), attachProtocol) {
+		writeError(w, errorf(http.StatusUpgradeRequired, "http.upgrade", "", "this route needs Upgrade: %s", attachProtocol))
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Time{})
+	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\n\r\n", attachProtocol)
+	// What ends the pipe is shown to the client by its end.
+	_ = s.gateway.ServePipe(s.life, buffered.Reader, conn, gateway.PipeClient{Server: server, Principal: principal(r)})
+}
+
+// ListenSocket makes the socket for its owner only. A socket that nobody answers
+// on is left over from a garra that was killed, and replaced.
+func ListenSocket(path string) (net.Listener, error) {
+	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		conn.Close()
+		return nil, fmt.Errorf("%s: %w", path, syscall.EADDRINUSE)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("removing a stale socket: %w", err)
+	}
+	l, err := listenPrivate(path)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", path, err)
+	}
+	return &peerListener{l}, nil
+}
+
+// listenPrivate binds under a name that nobody can connect to before the mode is
+// set, and then moves it into place.
+func listenPrivate(path string) (net.Listener, error) {
+	temp := filepath.Join(filepath.Dir(path), "s"+strconv.Itoa(os.Getpid()))
+	os.Remove(temp)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", temp)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := l.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false)
+	}
+	if err = os.Chmod(temp, 0o600); err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		l.Close()
+		os.Remove(temp)
+		return nil, err
+	}
+	return l, nil
+}
+
+// A peerListener accepts only connections of the user that garra runs as, and of
+// root.
+type peerListener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l *peerListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if sameUser(conn) {
+			return conn, nil
+		}
+		conn.Close()
+	}
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/garraia/garra/adminapi"
+	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/internal/place"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+	"github.com/garraia/garra/supervisor"
+)
+
+// An engine is a gateway with its servers: what `serve` runs, and what commands
+// run for themselves when nothing is served.
+type engine struct {
+	places     place.Places
+	log        zerolog.Logger
+	gateway    *gateway.Gateway
+	supervisor *supervisor.Supervisor
+	events     *adminapi.Events
+	edit       func(*mcpconfig.Config) // applied to what is loaded; nil for none
+
+	mu     sync.Mutex        // held while a configuration is applied; guards config
+	config *mcpconfig.Config // the last good one
+}
+
+// newEngine returns an engine without servers.
+func newEngine(places place.Places, log zerolog.Logger, isolationFile string) (*engine, error) {
+	e := &engine{places: places, log: log, events: adminapi.NewEvents()}
+	e.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
+		e.happened(supervisor.Event{Server: server, Kind: supervisor.EventWarning, Message: message})
+	}})
+	var err error
+	e.supervisor, err = supervisor.New(supervisor.Options{
+		Host:          envbuild.SystemHost(),
+		IsolationFile: isolationFile,
+		Hooks: supervisor.Hooks{
+			Event: e.happened,
+			Stderr: func(server, line string) {
+				e.log.Debug().Str("server", server).Str("stderr", line).Msg("server wrote")
+			},
+			Notification: e.gateway.Notified,
+			Request:      e.gateway.Asked,
+		},
+	})
+	return e, err
+}
+
+// close stops all servers and says which did not stop.
+func (e *engine) close(ctx context.Context) {
+	e.gateway.Close()
+	if left := e.supervisor.Close(ctx); len(left) > 0 {
+		e.log.Error().Strs("servers", left).Msg("did not stop")
+	}
+}
+
+// load reads the configuration and applies it. A file that can't be parsed
+// changes nothing: it is an *exitError with code 65.
+func (e *engine) load() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	config, err := mcpconfig.Load(e.places.ConfigDir)
+	if err != nil {
+		return err
+	}
+	if bad := config.Unparsable(); len(bad) > 0 {
+		return &exitError{exitUnparsable, unparsable(config, bad)}
+	}
+	e.report(config)
+	if e.edit != nil {
+		e.edit(config)
+	}
+	e.supervisor.Apply(config)
+	e.gateway.Apply(config, func(name string) source.Source {
+		if s := e.supervisor.Server(name); s != nil {
+			return s
+		}
+		return nil
+	})
+	e.config = config
+	return nil
+}
+
+// unparsable is the error for files that can't be parsed, with what is wrong.
+func unparsable(config *mcpconfig.Config, files []string) error {
+	var errs []error
+	for _, f := range config.Findings {
+		if f.Severity == mcpconfig.Error && f.Code == "file.unparsable" {
+			errs = append(errs, errors.New(findingText(f)))
+		}
+	}
+	if len(errs) == 0 {
+		return fmt.Errorf("%s can't be parsed", strings.Join(files, ", "))
+	}
+	return errors.Join(errs...)
+}
+
+// findingText is a finding on one line.
+func findingText(f mcpconfig.Finding) string {
+	text := fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+	if f.Fix != "" {
+		text += "; " + f.Fix
+	}
+	return text
+}
+
+// reload is load for a running gateway: what is wrong is an event and an error,
+// and the last good configuration stays.
+func (e *engine) reload(context.Context) error {
+	err := e.load()
+	event := adminapi.Event{Kind: "config", Message: "the configuration was applied"}
+	if err != nil {
+		event.Message = "the configuration was refused, the last one stays: " + err.Error()
+		e.log.Error().Err(err).Msg("configuration refused, the last one stays")
+	} else {
+		e.log.Info().Msg("configuration applied")
+	}
+	e.publish(event)
+	return err
+}
+
+// report logs what the check of a configuration found.
+func (e *engine) report(config *mcpconfig.Config) {
+	for _, f := range config.Findings {
+		event := e.log.Info()
+		switch f.Severity {
+		case mcpconfig.Error:
+			event = e.log.Error()
+		case mcpconfig.Warning:
+			event = e.log.Warn()
+		case mcpconfig.Info:
+			event = e.log.Debug()
+		}
+		event.Str("code", string(f.Code)).Str("server", f.Server).Msg(findingText(f))
+	}
+}
+
+// happened takes every event of the servers to the log, the followers and the
+// gateway.
+func (e *engine) happened(event supervisor.Event) {
+	level := zerolog.InfoLevel
+	switch {
+	case event.Failure != nil:
+		level = zerolog.ErrorLevel
+	case event.Kind == supervisor.EventWarning:
+		level = zerolog.WarnLevel
+	case event.Kind == supervisor.EventNoise:
+		level = zerolog.DebugLevel
+	}
+	line := e.log.WithLevel(level).Str("server", event.Server).Str("state", string(event.State))
+	if event.PID != 0 {
+		line.Int("pid", event.PID)
+	}
+	message := event.Message
+	if event.Kind == supervisor.EventState && message == "" {
+		message = "server is " + string(event.State)
+	}
+	line.Msg(message)
+	e.publish(adminapi.Event{
+		Time: event.Time, Kind: string(event.Kind), Server: event.Server, From: string(event.From),
+		State: string(event.State), PID: event.PID, Message: message,
+	})
+	if event.Kind == supervisor.EventState {
+		e.gateway.StateChanged(event.Server, event.State)
+	}
+}
+
+// isolationFile is where a running gateway remembers who runs isolated.
+func isolationFile(p place.Places) string { return filepath.Join(p.RunDir, "isolated.json") }
+
+// publish hands an event to whoever follows.
+func (e *engine) publish(event adminapi.Event) {
+	if event.Time.IsZero() {
+		event.Time = time.Now()
+	}
+	e.events.Publish(event)
+}
+
+// follow applies changes of the files until ctx ends.
+func (e *engine) follow(ctx context.Context) {
+	err := mcpconfig.Watch(ctx, e.places.ConfigDir, func() {
+		_ = e.reload(ctx) // it has said what is wrong
+	})
+	if err != nil && ctx.Err() == nil {
+		e.log.Error().Err(err).Msg("changes of files are not seen")
+	}
+}

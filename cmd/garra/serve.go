@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/garraia/garra/adminapi"
+	"github.com/garraia/garra/internal/atomicfile"
+	"github.com/garraia/garra/internal/filelock"
+	"github.com/garraia/garra/internal/place"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/sandbox"
+)
+
+// stopBudget bounds the end of a gateway.
+const stopBudget = 20 * time.Second
+
+type serveOptions struct {
+	listen   string
+	noAuth   bool
+	example  bool
+	hosts    []string
+	certFile string
+	keyFile  string
+}
+
+func newServe(g *globals) *cobra.Command {
+	o := serveOptions{}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve all servers over streamable HTTP, with the admin API",
+		Long: `Starts the servers of the configuration and serves them at /mcp, and each alone
+at /mcp/NAME. Clients need a token (garra token create --client NAME); commands
+on this machine reach the gateway over its socket and need none. Files that
+change are applied at once, without touching servers that did not change.`,
+		Args: exactArgs(0),
+		RunE: func(c *cobra.Command, _ []string) error { return runServe(c.Context(), g, o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:3888", "address to listen on; port 0 takes a free one")
+	f.BoolVar(&o.noAuth, "no-auth", false, "let in everybody who reaches the address (loopback only)")
+	f.BoolVar(&o.example, "example", false, "add a small server that is built in, named example")
+	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a name by which clients reach the gateway, besides loopback")
+	f.StringVar(&o.certFile, "tls-cert", "", "certificate file (PEM) to serve HTTPS with")
+	f.StringVar(&o.keyFile, "tls-key", "", "key file (PEM) of the certificate")
+	return c
+}
+
+// A runFile tells others about the running gateway.
+type runFile struct {
+	PID       int       `json:"pid"`
+	Address   string    `json:"address"`
+	Socket    string    `json:"socket"`
+	StartedAt time.Time `json:"started_at"`
+}
+
+func runServe(ctx context.Context, g *globals, o serveOptions) error {
+	log, err := g.logger()
+	if err != nil {
+		return err
+	}
+	places, err := g.places()
+	if err != nil {
+		return err
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	if err := places.Make(); err != nil {
+		return err
+	}
+	unlock, err := lockRun(places)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := sandbox.Adopt(); err != nil {
+		log.Warn().Err(err).Msg("processes that outlive their guardian can't be found")
+	}
+	e, err := newEngine(places, log, isolationFile(places))
+	if err != nil {
+		return err
+	}
+	if o.example {
+		e.edit = addExample
+	}
+	d := &daemon{engine: e, options: o, tokens: adminapi.OpenTokens(filepath.Join(places.RunDir, "tokens.json"))}
+	return d.run(ctx)
+}
+
+// check refuses combinations that would open the gateway to the network.
+func (o *serveOptions) check() error {
+	if (o.certFile == "") != (o.keyFile == "") {
+		return usageError(errors.New("--tls-cert and --tls-key belong together"))
+	}
+	host, _, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return usageError(fmt.Errorf("--listen %q is no host:port: %w", o.listen, err))
+	}
+	ip := net.ParseIP(host)
+	loopback := host == "localhost" || (ip != nil && ip.IsLoopback())
+	switch {
+	case loopback:
+		return nil
+	case o.noAuth:
+		return usageError(fmt.Errorf("--no-auth works on loopback only, not on %q", o.listen))
+	case o.certFile == "":
+		return usageError(fmt.Errorf("listening on %q sends tokens in the clear; give --tls-cert and --tls-key", o.listen))
+	}
+	return nil
+}
+
+// lockRun makes sure that one gateway runs for a configuration.
+func lockRun(places place.Places) (func(), error) {
+	unlock, err := filelock.Try(filepath.Join(places.RunDir, "lock"))
+	if !errors.Is(err, filelock.ErrLocked) {
+		return unlock, err
+	}
+	other, readErr := readRunFile(places)
+	if readErr != nil {
+		return nil, fmt.Errorf("a gateway runs for %s already", places.ConfigDir)
+	}
+	return nil, fmt.Errorf("a gateway runs for %s already: pid %d at %s", places.ConfigDir, other.PID, other.Address)
+}
+
+func readRunFile(places place.Places) (runFile, error) {
+	var run runFile
+	data, err := os.ReadFile(runFilePath(places))
+	if err != nil {
+		return run, err
+	}
+	return run, json.Unmarshal(data, &run)
+}
+
+func runFilePath(places place.Places) string { return filepath.Join(places.RunDir, "run.json") }
+
+// A daemon is a running gateway: the engine, its listeners, and what makes it
+// load its configuration again.
+type daemon struct {
+	*engine
+	options serveOptions
+	tokens  *adminapi.Tokens
+	loaded  atomic.Bool
+}
+
+// run serves until ctx ends or a listener breaks.
+func (d *daemon) run(ctx context.Context) (err error) {
+	socket, tcp, err := d.listen()
+	if err != nil {
+		return err
+	}
+	defer os.Remove(runFilePath(d.places))
+	defer os.Remove(d.places.Socket)
+	server := adminapi.NewServer(&adminapi.API{
+		Gateway: d.gateway, Reload: d.reload, Events: d.events, Loaded: d.loaded.Load,
+	})
+	if err := d.load(); err != nil {
+		socket.Close()
+		tcp.Close()
+		d.close(ctx)
+		return err
+	}
+	d.loaded.Store(true)
+	tlsConfig, err := d.options.tls()
+	if err != nil {
+		return err
+	}
+	server.ServeSocket(socket)
+	server.ServeAddress(tcp, adminapi.Options{Tokens: d.door(), Hosts: d.options.hosts, TLS: tlsConfig})
+	d.greet(tcp.Addr().String())
+
+	err = d.attend(ctx, server)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBudget)
+	defer cancel()
+	d.log.Info().Msg("stopping")
+	server.Shutdown(stop)
+	d.close(stop)
+	return err
+}
+
+// door are the tokens that are asked for at the address; nil for none.
+func (d *daemon) door() *adminapi.Tokens {
+	if d.options.noAuth {
+		return nil
+	}
+	return d.tokens
+}
+
+// listen opens the socket and the address, and says where they are.
+func (d *daemon) listen() (socket, tcp net.Listener, err error) {
+	if socket, err = adminapi.ListenSocket(d.places.Socket); err != nil {
+		return nil, nil, err
+	}
+	tcp, err = net.Listen("tcp", d.options.listen)
+	if err != nil {
+		socket.Close()
+		os.Remove(d.places.Socket)
+		return nil, nil, fmt.Errorf("listening on %s: %w; choose another address with --listen", d.options.listen, err)
+	}
+	run := runFile{
+		PID: os.Getpid(), Address: tcp.Addr().String(), Socket: d.places.Socket, StartedAt: time.Now().UTC(),
+	}
+	data, err := json.MarshalIndent(run, "", "  ")
+	if err == nil {
+		err = atomicfile.Write(runFilePath(d.places), append(data, '\n'))
+	}
+	if err != nil {
+		socket.Close()
+		tcp.Close()
+		return nil, nil, fmt.Errorf("writing run.json: %w", err)
+	}
+	return socket, tcp, nil
+}
+
+func (o *serveOptions) tls() (*tls.Config, error) {
+	if o.certFile == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(o.certFile, o.keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("loading the certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// greet says where the gateway is and what to do next.
+func (d *daemon) greet(address string) {
+	scheme := "http"
+	if d.options.certFile != "" {
+		scheme = "https"
+	}
+	d.log.Info().Str("url", scheme+"://"+address+"/mcp").Str("socket", d.places.Socket).Msg("serving")
+	if len(d.config.Servers) == 0 {
+		d.log.Info().Msgf("no servers are configured; write them to %s",
+			filepath.Join(d.places.ConfigDir, mcpconfig.ServersFile))
+	}
+	if d.options.noAuth {
+		d.log.Warn().Strs("servers", d.supervisor.Names()).
+			Msg("--no-auth: every program that reaches the address can use these servers")
+		return
+	}
+	if list, err := d.tokens.List(); err == nil && len(list) == 0 {
+		d.log.Info().Msg("no token exists yet; make one for a client with `garra token create --client NAME`")
+	}
+}
+
+// attend reloads on SIGHUP and when a file changes, ends the sessions of tokens
+// that were revoked, and returns when ctx ends or a listener breaks.
+func (d *daemon) attend(ctx context.Context, server *adminapi.Server) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	changed := make(chan struct{}, 1)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // ends with attend
+		err := mcpconfig.Watch(watching, d.places.ConfigDir, func() {
+			select {
+			case changed <- struct{}{}:
+			default: // one reload is due already
+			}
+		})
+		if err != nil && watching.Err() == nil {
+			d.log.Error().Err(err).Msg("changes of files are not seen; send SIGHUP after an edit")
+		}
+	}()
+	revoked := time.NewTicker(time.Second)
+	defer revoked.Stop()
+	for {
+		select {
+		case <-changed:
+			_ = d.reload(ctx) // it has said what is wrong
+		case <-hangup:
+			_ = d.reload(ctx) // as above
+		case <-revoked.C:
+			d.gateway.EndSessions(func(p string) bool { return adminapi.Revoked(p, d.tokens) })
+		case err := <-server.Failed():
+			return err
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errInterrupted) {
+				return context.Cause(ctx)
+			}
+			return nil
+		}
+	}
+}

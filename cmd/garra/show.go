@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/garraia/garra/mcpconfig"
+)
+
+func newConfigShow(g *globals) *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use: "show", Short: "Show the configuration as garra understands it, without values of env and headers",
+		Args: exactArgs(0),
+		RunE: func(*cobra.Command, []string) error {
+			config, err := g.config()
+			if err != nil {
+				return err
+			}
+			shown := []shownServer{}
+			for _, s := range config.Servers {
+				shown = append(shown, show(s))
+			}
+			if asJSON {
+				return g.writeJSON(map[string]any{"servers": shown})
+			}
+			for i := range shown {
+				g.printShown(&shown[i])
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// A shownServer is an entry as it is in force. Values of env and headers may be
+// secrets, so only their names are in it; references stay unresolved.
+type shownServer struct {
+	Name             string   `json:"name"`
+	Source           string   `json:"source"`
+	Transport        string   `json:"transport"`
+	Enabled          bool     `json:"enabled"`
+	Command          string   `json:"command,omitempty"`
+	Args             []string `json:"args,omitempty"`
+	Cwd              string   `json:"cwd,omitempty"`
+	EnvFile          string   `json:"env_file,omitempty"`
+	Env              []string `json:"env,omitempty"`
+	URL              string   `json:"url,omitempty"`
+	Headers          []string `json:"headers,omitempty"`
+	TimeoutSecs      float64  `json:"timeout_secs"`
+	CallTimeoutSecs  float64  `json:"call_timeout_secs"`
+	MaxRestarts      int      `json:"max_restarts"`
+	RestartDelaySecs float64  `json:"restart_delay_secs"`
+	AllowedTools     []string `json:"allowed_tools,omitempty"`
+	DeniedTools      []string `json:"denied_tools,omitempty"`
+	InheritEnv       bool     `json:"inherit_env"`
+	ForwardRoots     bool     `json:"forward_roots"`
+}
+
+func show(s *mcpconfig.Server) shownServer {
+	return shownServer{
+		Name: s.Name, Source: s.Origin.String(), Transport: string(s.Transport), Enabled: s.Enabled,
+		Command: s.Command, Args: s.Args, Cwd: s.Cwd, EnvFile: s.EnvFile,
+		Env: slices.Sorted(maps.Keys(s.Env)), URL: s.URL, Headers: slices.Sorted(maps.Keys(s.Headers)),
+		TimeoutSecs: s.Timeout.Seconds(), CallTimeoutSecs: s.CallTimeout.Seconds(),
+		MaxRestarts: s.MaxRestarts, RestartDelaySecs: s.RestartDelay.Seconds(),
+		AllowedTools: s.AllowedTools, DeniedTools: s.DeniedTools,
+		InheritEnv: s.InheritEnv, ForwardRoots: s.ForwardRoots,
+	}
+}
+
+func (g *globals) printShown(s *shownServer) {
+	fmt.Fprintf(g.out, "%s (%s)\n", s.Name, s.Source)
+	row := func(name string, value any, given bool) {
+		if given {
+			fmt.Fprintf(g.out, "  %-14s %s\n", name, printable(fmt.Sprint(value)))
+		}
+	}
+	row("command", s.Command, s.Command != "")
+	row("args", fmt.Sprintf("%q", s.Args), len(s.Args) > 0)
+	row("cwd", s.Cwd, s.Cwd != "")
+	row("env file", s.EnvFile, s.EnvFile != "")
+	row("env", s.Env, len(s.Env) > 0)
+	row("url", s.URL, s.URL != "")
+	row("headers", s.Headers, len(s.Headers) > 0)
+	row("enabled", s.Enabled, !s.Enabled)
+	row("inherits env", s.InheritEnv, s.InheritEnv)
+	row("timeouts", fmt.Sprintf("%gs to start, %gs a call", s.TimeoutSecs, s.CallTimeoutSecs), true)
+	row("restarts", fmt.Sprintf("%d, the first after %gs", s.MaxRestarts, s.RestartDelaySecs), true)
+	row("allowed tools", s.AllowedTools, len(s.AllowedTools) > 0)
+	row("denied tools", s.DeniedTools, len(s.DeniedTools) > 0)
+}

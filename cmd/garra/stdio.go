@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/garraia/garra/gateway"
+)
+
+func newStdio(g *globals) *cobra.Command {
+	server := ""
+	c := &cobra.Command{
+		Use: "stdio", Short: "Serve one client over standard input and output", Args: exactArgs(0),
+		Long: `Serves one client over standard input and output, for clients that start their
+servers themselves. It is a bridge to the running gateway when there is one; else a
+gateway of its own, which listens nowhere and ends with its client. Standard
+output carries MCP messages only; the log goes to standard error.`,
+		RunE: func(c *cobra.Command, _ []string) error { return runStdio(c.Context(), g, server) },
+	}
+	c.Flags().StringVar(&server, "server", "", "serve this server alone, under its own names")
+	return c
+}
+
+func runStdio(ctx context.Context, g *globals, server string) error {
+	client, err := g.running(ctx)
+	if err != nil {
+		return err
+	}
+	log, err := g.logger()
+	if err != nil {
+		return err
+	}
+	if client != nil {
+		return newBridge(client, server, log).run(ctx, g.in, g.out)
+	}
+	e, err := g.private(ctx, server)
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go e.follow(watching) // ends with this function
+	err = e.gateway.ServePipe(ctx, g.in, g.out, gateway.PipeClient{Server: server, Principal: "local"})
+	e.close(context.WithoutCancel(ctx))
+	if err != nil {
+		return fmt.Errorf("serving standard input and output: %w", err)
+	}
+	return nil
+}
+
+// quieter is the log of a gateway that a command runs for itself: what a person
+// at a terminal wants to know, not the daily business.
+func quieter(log zerolog.Logger) zerolog.Logger {
+	if log.GetLevel() == zerolog.InfoLevel {
+		return log.Level(zerolog.WarnLevel)
+	}
+	return log
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/garraia/garra/catalog"
+	"github.com/garraia/garra/protocol"
+)
+
+// allCapabilities is what the view of all servers can do, whichever there are:
+// servers come and go while a client is connected.
+const allCapabilities = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},` +
+	`"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}`
+
+// quietLevel is the log level of a client that set none: servers are talkative,
+// and here are all of them.
+const quietLevel = "warning"
+
+// An aggregate is the view of all servers as one.
+type aggregate struct{ gateway *Gateway }
+
+var _ view = aggregate{}
+
+// initialize implements view. It answers at once, whatever the servers do.
+func (a aggregate) initialize(_ context.Context, wants protocol.Revision) (Raw, protocol.Revision, error) {
+	revision := wants.Negotiate(protocol.LatestHandshake)
+	o := protocol.Object{}
+	o.Set("protocolVersion", protocol.Quote(string(revision)))
+	o.Set("capabilities", Raw(allCapabilities))
+	o.Set("serverInfo", serverInfo())
+	if text := a.instructions(); text != "" {
+		o.Set("instructions", protocol.Quote(text))
+	}
+	return o.Raw(), revision, nil
+}
+
+// instructions has a section for each server that is ready and has some.
+func (a aggregate) instructions() string {
+	var text strings.Builder
+	for _, u := range a.gateway.all() {
+		hello := u.src.Status().Hello
+		if hello == nil || strings.TrimSpace(hello.Instructions) == "" {
+			continue
+		}
+		if text.Len() > 0 {
+			text.WriteString("\n\n")
+		}
+		text.WriteString("# Server " + u.name + " (its tools begin with " +
+			strings.TrimSuffix(catalog.Expose(u.name, "x"), "x") + ")\n\n" + strings.TrimSpace(hello.Instructions))
+	}
+	return text.String()
+}
+
+// request implements view.
+func (a aggregate) request(ctx context.Context, x *exchange) (Raw, error) {
+	switch x.method {
+	case protocol.MethodToolsList:
+		return a.list(ctx, x, catalog.Tools)
+	case protocol.MethodPromptsList:
+		return a.list(ctx, x, catalog.Prompts)
+	case protocol.MethodResourcesList:
+		return a.list(ctx, x, catalog.Resources)
+	case protocol.MethodTemplatesList:
+		return a.list(ctx, x, catalog.Templates)
+	case protocol.MethodToolsCall:
+		return a.callTool(ctx, x)
+	case protocol.MethodPromptsGet:
+		return a.getPrompt(ctx, x)
+	case protocol.MethodResourcesRead, protocol.MethodSubscribe, protocol.MethodUnsubscribe:
+		return a.resource(ctx, x)
+	case protocol.MethodComplete:
+		return a.complete(ctx, x)
+	case protocol.MethodSetLevel:
+		return a.setLevel(ctx, x)
+	}
+	return nil, protocol.Errorf(protocol.CodeMethodNotFound, "method not found: %s", x.method)
+}
+
+// list answers with everything on one page, since clients exist that don't ask
+// for a second one.
+func (a aggregate) list(ctx context.Context, x *exchange, kind catalog.Kind) (Raw, error) {
+	if params, err := protocol.ParseObject(x.params); err == nil && params.Get("cursor") != nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "no such cursor: the list has one page")
+	}
+	a.gateway.settle(ctx)
+	items := []Raw{}
+	for _, item := range a.gateway.catalog.Items(kind) {
+		u := a.gateway.upstream(item.Server)
+		if u == nil || (kind == catalog.Tools && !u.tool(item).Allowed) {
+			continue
+		}
+		items = append(items, item.ForAll())
+	}
+	o := protocol.Object{}
+	o.Set(string(kind), protocol.Array(items))
+	return o.Raw(), nil
+}
+
+func (a aggregate) callTool(ctx context.Context, x *exchange) (Raw, error) {
+	params, name, err := textParam(x, "name")
+	if err != nil {
+		return nil, err
+	}
+	item, err := a.gateway.exposedTool(ctx, name)
+	if item == nil && err == nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "unknown tool: %q", name)
+	}
+	if err != nil {
+		return outcome(nil, err)
+	}
+	u := a.gateway.upstream(item.Server)
+	if u == nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "unknown tool: %q", name)
+	}
+	return u.callTool(ctx, x, params, item.Name)
+}
+
+func (a aggregate) getPrompt(ctx context.Context, x *exchange) (Raw, error) {
+	params, name, err := textParam(x, "name")
+	if err != nil {
+		return nil, err
+	}
+	item, err := a.gateway.exposed(ctx, catalog.Prompts, name)
+	if err != nil {
+		return nil, err
+	}
+	if item == nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "unknown prompt: %q", name)
+	}
+	params.Set("name", protocol.Quote(item.Name))
+	return a.pass(ctx, x, item.Server, params.Raw())
+}
+
+// pass sends a request on to a server.
+func (a aggregate) pass(ctx context.Context, x *exchange, server string, params Raw) (Raw, error) {
+	u := a.gateway.upstream(server)
+	if u == nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "server %q is gone", server)
+	}
+	return u.src.Call(ctx, x.call(x.method, params))
+}
+
+// resource routes what concerns a URI.
+func (a aggregate) resource(ctx context.Context, x *exchange) (Raw, error) {
+	_, uri, err := textParam(x, "uri")
+	if err != nil {
+		return nil, err
+	}
+	a.gateway.settle(ctx)
+	server, ok := a.gateway.catalog.Route(uri)
+	u := a.gateway.upstream(server)
+	if !ok || u == nil {
+		data := protocol.Object{}
+		data.Set("uri", protocol.Quote(uri))
+		return nil, protocol.Errorf(protocol.CodeResourceNotFound,
+			"no server has the resource %q", uri).WithData(data.Raw())
+	}
+	switch x.method {
+	case protocol.MethodSubscribe:
+		return u.sharer.subscribe(ctx, x, uri)
+	case protocol.MethodUnsubscribe:
+		return u.sharer.unsubscribe(ctx, x, uri)
+	}
+	return u.src.Call(ctx, x.call(x.method, x.params))
+}
+
+// complete routes a completion by what it refers to: a prompt's name is
+// translated, a resource's URI or template leads to its server.
+func (a aggregate) complete(ctx context.Context, x *exchange) (Raw, error) {
+	params, err := protocol.ParseObject(x.params)
+	if err != nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "%s without params", x.method)
+	}
+	ref, err := protocol.ParseObject(params.Get("ref"))
+	if err != nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "%s without a ref", x.method)
+	}
+	if name, err := protocol.Text(ref.Get("name")); err == nil {
+		item := a.gateway.catalog.Find(catalog.Prompts, name)
+		if item == nil {
+			return nil, protocol.Errorf(protocol.CodeInvalidParams, "unknown prompt: %q", name)
+		}
+		ref.Set("name", protocol.Quote(item.Name))
+		params.Set("ref", ref.Raw())
+		return a.pass(ctx, x, item.Server, params.Raw())
+	}
+	uri, err := protocol.Text(ref.Get("uri"))
+	if err != nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "the ref of %s has neither name nor uri", x.method)
+	}
+	if item := a.gateway.catalog.Find(catalog.Templates, uri); item != nil {
+		return a.pass(ctx, x, item.Server, x.params)
+	}
+	if server, ok := a.gateway.catalog.Route(uri); ok {
+		return a.pass(ctx, x, server, x.params)
+	}
+	return nil, protocol.Errorf(protocol.CodeInvalidParams, "no server has the resource %q", uri)
+}
+
+// setLevel tells every server that logs, and succeeds if the level is one:
+// a server that refuses is no concern of this client.
+func (a aggregate) setLevel(ctx context.Context, x *exchange) (Raw, error) {
+	level, err := x.session.setLevel(x.params)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range a.gateway.all() {
+		if hello := u.src.Status().Hello; hello != nil && hello.Declares("logging") {
+			if _, err := u.sharer.setLevel(ctx, x, level); err != nil {
+				u.warn("setting the log level: " + err.Error())
+			}
+		}
+	}
+	return Raw("{}"), nil
+}
+
+// notification implements view: only what concerns all servers has a meaning.
+func (a aggregate) notification(_ *Session, m *protocol.Message) {
+	if slices.Contains([]string{protocol.NoteRootsChanged, protocol.NoteInitialized}, m.Method) {
+		a.gateway.rootsChanged()
+	}
+}
+
+func (a aggregate) sees(change) bool    { return true }
+func (a aggregate) carries(string) bool { return false }
+
+// logged implements view: the logger's name begins with that of its server.
+func (a aggregate) logged(s *Session, server string, params Raw) {
+	obj, err := protocol.ParseObject(params)
+	if err != nil || !s.wantsLogAtLeast(quietLevel, params) {
+		return
+	}
+	logger := server
+	if own, err := protocol.Text(obj.Get("logger")); err == nil && own != "" {
+		logger += "/" + own
+	}
+	obj.Set("logger", protocol.Quote(logger))
+	s.tell(protocol.NoteMessage, obj.Raw())
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/garraia/garra/catalog"
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// callTool is the one path of a tool call, once its server and its name there
+// are known: policy decides, the source runs it.
+func (u *upstream) callTool(ctx context.Context, x *exchange, params *protocol.Object, name string) (Raw, error) {
+	item, err := u.findTool(ctx, name)
+	if err != nil {
+		return outcome(nil, err)
+	}
+	if item == nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "server %q has no tool %q", u.name, name)
+	}
+	if d := u.tool(item); !d.Allowed {
+		return nil, denied(u.name, name, d.Reason, d.Rule)
+	}
+	params.Set("name", protocol.Quote(name))
+	return outcome(u.src.Call(ctx, x.call(protocol.MethodToolsCall, params.Raw())))
+}
+
+// denied is the answer to a call that policy doesn't allow.
+func denied(server, tool, reason, rule string) error {
+	text := reason
+	if rule != "" {
+		text += " (" + rule + ")"
+	}
+	data := protocol.Object{}
+	data.Set(metaError, describe(&source.Failure{
+		Code: source.PolicyDenied, Server: server, Fix: "change the tool lists of this server's entry",
+	}))
+	return protocol.Errorf(protocol.CodeInvalidParams, "tool %q of server %q is not allowed: %s",
+		tool, server, text).WithData(data.Raw())
+}
+
+// outcome turns a failure of garra's own into a result that a model can read.
+// An error that the server answered, and a cancellation, stay what they are.
+func outcome(result Raw, err error) (Raw, error) {
+	f, ok := errors.AsType[*source.Failure](err)
+	if !ok || f.Code == source.CallCancelled {
+		return result, err
+	}
+	return failedResult(f), nil
+}
+
+// exposedTool finds the tool behind a name that clients of all servers use. A
+// server whose tools aren't known yet is waited for, or woken, if the name may
+// be one of its.
+func (g *Gateway) exposedTool(ctx context.Context, name string) (*catalog.Item, error) {
+	return g.exposed(ctx, catalog.Tools, name)
+}
+
+func (g *Gateway) exposed(ctx context.Context, kind catalog.Kind, name string) (*catalog.Item, error) {
+	if item := g.catalog.Find(kind, name); item != nil {
+		return item, nil
+	}
+	var failure error
+	for _, u := range g.all() {
+		if g.catalog.Listing(u.name) != nil || !catalog.MayBelong(u.name, name) {
+			continue
+		}
+		if err := u.known(ctx); err != nil {
+			failure = err
+		}
+	}
+	if item := g.catalog.Find(kind, name); item != nil {
+		return item, nil
+	}
+	return nil, failure
+}
+
+// known waits until what the server offers is known.
+func (u *upstream) known(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, u.current.Load().entry.CallTimeout)
+	defer cancel()
+	if _, err := u.src.Hello(limit); err != nil {
+		return err
+	}
+	for {
+		changed := u.gateway.changed.wait()
+		if u.gateway.catalog.Listing(u.name) != nil || u.settled() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-limit.Done():
+			return source.Fail(source.CallTimeout, u.name, "its tools could not be listed in time")
+		}
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/garraia/garra/catalog"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/policy"
+	"github.com/garraia/garra/source"
+)
+
+// Options are what a Gateway needs.
+type Options struct {
+	// Warn is told what a person should know of a server, such as a tool that is
+	// left out. It must not block.
+	Warn func(server, message string)
+}
+
+// A Gateway serves the sources of one configuration to any number of clients.
+// It is safe for concurrent use.
+type Gateway struct {
+	options Options
+	catalog *catalog.Catalog
+	news    *announcer
+	changed *signal // anything that a waiting list could depend on
+
+	mu        sync.RWMutex         // guards upstreams, sessions, listWait
+	upstreams map[string]*upstream // by server
+	sessions  map[string]*Session  // by id
+	listWait  time.Duration
+}
+
+// New returns a Gateway without servers.
+func New(options Options) *Gateway {
+	g := &Gateway{
+		options: options, catalog: catalog.New(), changed: newSignal(),
+		upstreams: make(map[string]*upstream), sessions: make(map[string]*Session),
+	}
+	g.news = newAnnouncer(g.announce)
+	return g
+}
+
+// Apply takes a configuration and the sources that were made from it; find
+// returns nil for a server that has none. Servers that are no longer there are
+// forgotten; of the others only what changed is touched.
+func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.Source) {
+	g.mu.Lock()
+	g.listWait = config.Settings.ListWait
+	wanted := make(map[string]bool)
+	var fresh, gone []*upstream
+	for _, entry := range config.Servers {
+		src := find(entry.Name)
+		rules, err := policy.Compile(entry)
+		if src == nil || err != nil { // the check of the configuration refuses such rules
+			continue
+		}
+		wanted[entry.Name] = true
+		if u := g.upstreams[entry.Name]; u != nil && u.src == src {
+			if u.adopt(entry, rules) {
+				g.news.add(entry.Name, catalog.Tools)
+			}
+			continue
+		} else if u != nil {
+			gone = append(gone, u)
+		}
+		u := newUpstream(g, entry, rules, src)
+		g.upstreams[entry.Name] = u
+		fresh = append(fresh, u)
+	}
+	for name, u := range g.upstreams {
+		if !wanted[name] {
+			gone = append(gone, u)
+			delete(g.upstreams, name)
+		}
+	}
+	g.mu.Unlock()
+	for _, u := range gone {
+		u.close()
+	}
+	for _, u := range fresh {
+		go u.run() // ends with close
+		g.StateChanged(u.name, u.src.Status().State)
+	}
+	g.changed.fire()
+}
+
+// Close ends all sessions and forgets all servers.
+func (g *Gateway) Close() {
+	g.EndSessions(func(string) bool { return true })
+	g.mu.Lock()
+	upstreams := g.upstreams
+	g.upstreams = make(map[string]*upstream)
+	g.mu.Unlock()
+	for _, u := range upstreams {
+		u.close()
+	}
+	g.news.stop()
+}
+
+// upstream returns the server of that name, nil when there is none.
+func (g *Gateway) upstream(name string) *upstream {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.upstreams[name]
+}
+
+// all returns the upstreams in the order of their names.
+func (g *Gateway) all() []*upstream {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	list := make([]*upstream, 0, len(g.upstreams))
+	for _, name := range slices.Sorted(maps.Keys(g.upstreams)) {
+		list = append(list, g.upstreams[name])
+	}
+	return list
+}
+
+// Has reports whether there is a server of that name.
+func (g *Gateway) Has(name string) bool { return g.upstream(name) != nil }
+
+// Settled reports whether every server has been tried once, and which have not.
+func (g *Gateway) Settled() (waiting []string) {
+	for _, u := range g.all() {
+		if !u.settled() {
+			waiting = append(waiting, u.name)
+		}
+	}
+	return waiting
+}
+
+// settle waits until every server has been tried once, but at most as long as
+// the configuration says.
+func (g *Gateway) settle(ctx context.Context) {
+	g.mu.RLock()
+	limit := g.listWait
+	g.mu.RUnlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		changed := g.changed.wait()
+		if len(g.Settled()) == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// StateChanged is told that a source is in another state.
+func (g *Gateway) StateChanged(server string, state source.State) {
+	defer g.changed.fire()
+	u := g.upstream(server)
+	switch {
+	case u == nil:
+	case state == source.Ready:
+		u.refresh(true)
+	case !state.Listed():
+		u.forget()
+	}
+}
+
+func (g *Gateway) warn(server, message string) {
+	if g.options.Warn != nil {
+		g.options.Warn(server, message)
+	}
+}

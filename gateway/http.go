@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/garraia/garra/protocol"
+)
+
+// Headers of the streamable HTTP transport.
+const (
+	headerSession  = "Mcp-Session-Id"
+	headerRevision = "Mcp-Protocol-Version"
+	headerLastID   = "Last-Event-Id"
+)
+
+// HTTP returns the handler of the streamable HTTP transport (MCP specification,
+// "Transports") for the view of all servers, on which the path has no {server},
+// and of one. principal names who a request was authenticated as; a session
+// belongs to the principal that began it.
+func (g *Gateway) HTTP(principal func(*http.Request) string) http.Handler {
+	h := &httpHandler{gateway: g, principal: principal, sessions: newHTTPSessions(g)}
+	mux := http.NewServeMux()
+	for _, path := range []string{"/mcp", "/mcp/{server}"} {
+		mux.HandleFunc("POST "+path, h.post)
+		mux.HandleFunc("GET "+path, h.get)
+		mux.HandleFunc("DELETE "+path, h.delete)
+	}
+	return mux
+}
+
+type httpHandler struct {
+	gateway   *Gateway
+	principal func(*http.Request) string
+	sessions  *httpSessions
+}
+
+// refuse answers an HTTP request that is no valid MCP request, in the form of a
+// JSON-RPC error, which MCP clients read.
+func refuse(w http.ResponseWriter, status, code int, format string, args ...any) {
+	m := protocol.NewError(protocol.ID{}, protocol.Errorf(code, format, args...))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(m.Append(nil), '\n'))
+}
+
+// post takes messages of a client.
+func (h *httpHandler) post(w http.ResponseWriter, r *http.Request) {
+	server := r.PathValue("server")
+	if server != "" && !h.gateway.Has(server) {
+		refuse(w, http.StatusNotFound, protocol.CodeInvalidRequest, "there is no server %q", server)
+		return
+	}
+	body, ok := readBody(w, r)
+	if !ok {
+		return
+	}
+	if r.Header.Get(headerSession) == "" {
+		h.begin(w, r, body)
+		return
+	}
+	s := h.find(w, r)
+	if s == nil {
+		return
+	}
+	messages, err := s.parse(body)
+	if err != nil {
+		e := parseError(err)
+		refuse(w, http.StatusBadRequest, e.Code, "%s", e.Message)
+		return
+	}
+	s.exchange(w, r, messages)
+}
+
+// begin opens a session for a client that sent initialize.
+func (h *httpHandler) begin(w http.ResponseWriter, r *http.Request, body []byte) {
+	m, err := protocol.ParseStrict(body)
+	if err != nil {
+		e := parseError(err)
+		refuse(w, http.StatusBadRequest, e.Code, "%s", e.Message)
+		return
+	}
+	if m.Method != protocol.MethodInitialize || !m.IsRequest() {
+		e := asError(notGreeted(m.Method))
+		if m.IsRequest() {
+			refuseRequest(w, m, e)
+			return
+		}
+		refuse(w, http.StatusBadRequest, e.Code, "no %s header: %s", headerSession, e.Message)
+		return
+	}
+	s := h.sessions.open(h.gateway.view(r.PathValue("server")), h.principal(r))
+	t := newStream("", 1)
+	s.receive(m, t)
+	events, _ := t.next(r.Context(), t.attach(), 0)
+	if len(events) == 0 {
+		s.close()
+		return // the client is gone
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if s.isGreeted() {
+		w.Header().Set(headerSession, s.id)
+	} else {
+		s.close()
+	}
+	w.Write(events[0].message)
+}
+
+// refuseRequest refuses a request outside of a session, with its id.
+func refuseRequest(w http.ResponseWriter, m *protocol.Message, e *protocol.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	w.Write(append(protocol.NewError(m.ID, e).Append(nil), '\n'))
+}
+
+// get opens the session's own stream, or one that broke off.
+func (h *httpHandler) get(w http.ResponseWriter, r *http.Request) {
+	if !accepts(r, "text/event-stream") {
+		refuse(w, http.StatusNotAcceptable, protocol.CodeInvalidRequest, "GET needs Accept: text/event-stream")
+		return
+	}
+	s := h.find(w, r)
+	if s == nil {
+		return
+	}
+	t, seq := s.standing, uint64(0)
+	if last := r.Header.Get(headerLastID); last != "" {
+		var err error
+		if t, seq, err = s.resume(last); err != nil {
+			refuse(w, http.StatusBadRequest, protocol.CodeInvalidRequest, "%v", err)
+			return
+		}
+	} else {
+		seq = t.taken()
+	}
+	s.stream(w, r, t, seq)
+}
+
+// delete ends the session.
+func (h *httpHandler) delete(w http.ResponseWriter, r *http.Request) {
+	if s := h.find(w, r); s != nil {
+		s.close()
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// find returns the session of a request, or answers why there is none. To
+// another principal, or on the path of another server, a session doesn't exist.
+func (h *httpHandler) find(w http.ResponseWriter, r *http.Request) *httpSession {
+	id := r.Header.Get(headerSession)
+	if id == "" {
+		refuse(w, http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s header", headerSession)
+		return nil
+	}
+	s := h.sessions.get(id)
+	if s == nil || s.principal != h.principal(r) || s.view != h.gateway.view(r.PathValue("server")) {
+		refuse(w, http.StatusNotFound, protocol.CodeInvalidRequest, "no such session; initialize again")
+		return nil
+	}
+	if v := protocol.Revision(r.Header.Get(headerRevision)); v != "" && !v.Known() {
+		refuse(w, http.StatusBadRequest, protocol.CodeInvalidRequest, "unknown %s %.40q", headerRevision, string(v))
+		return nil
+	}
+	return s
+}
+
+// readBody reads the body of a POST, or answers what is wrong with it.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, protocol.CodeInvalidRequest, "POST needs Content-Type: application/json")
+		return nil, false
+	}
+	if !accepts(r, "application/json") && !accepts(r, "text/event-stream") {
+		refuse(w, http.StatusNotAcceptable, protocol.CodeInvalidRequest,
+			"POST needs Accept: application/json, text/event-stream")
+		return nil, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, protocol.DefaultMaxFrame))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		refuse(w, http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest,
+			"the message is over %d bytes", tooLarge.Limit)
+		return nil, false
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, protocol.CodeParse, "reading the message: %v", err)
+		return nil, false
+	}
+	return body, true
+}
+
+// accepts reports whether the client takes a media type (RFC 9110, 12.5.1). No
+// Accept header takes everything.
+func accepts(r *http.Request, media string) bool {
+	values := r.Header.Values("Accept")
+	if len(values) == 0 {
+		return true
+	}
+	whole, _, _ := strings.Cut(media, "/")
+	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		kind, params, err := mime.ParseMediaType(strings.TrimSpace(part))
+		if err != nil || params["q"] == "0" {
+			continue
+		}
+		if kind == media || kind == "*/*" || kind == whole+"/*" {
+			return true
+		}
+	}
+	return false
+}
+
+// exchange hands messages to the session and answers with what they lead to.
+func (s *httpSession) exchange(w http.ResponseWriter, r *http.Request, messages []*protocol.Message) {
+	requests := 0
+	for _, m := range messages {
+		if m.IsRequest() {
+			requests++
+		}
+	}
+	if requests == 0 {
+		for _, m := range messages {
+			s.receive(m, s.standing)
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	t := s.newStream(requests)
+	for _, m := range messages {
+		s.receive(m, t)
+	}
+	s.respond(w, r, t, requests)
+}
+
+// respond answers a POST: with JSON when the answer is the first thing that
+// comes, and soon enough; else with a stream of events.
+func (s *httpSession) respond(w http.ResponseWriter, r *http.Request, t *stream, requests int) {
+	reader := t.attach()
+	soon, cancel := context.WithTimeout(r.Context(), streamAfter)
+	events, _ := t.next(soon, reader, 0)
+	cancel()
+	single := requests == 1 && len(events) == 1 && t.finished()
+	switch {
+	case r.Context().Err() != nil:
+		return // the client is gone; it may come back for the answer
+	case single && accepts(r, "application/json"), !accepts(r, "text/event-stream"):
+		s.respondJSON(w, r, t, reader)
+		return
+	case len(events) == 0 && t.finished():
+		s.forget(t) // cancelled: there is no answer
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	s.stream(w, r, t, 0)
+}
+
+// respondJSON answers with the one answer there is, to a client that takes
+// nothing else; what the server says before is lost on it.
+func (s *httpSession) respondJSON(w http.ResponseWriter, r *http.Request, t *stream, reader int) {
+	defer s.forget(t)
+	seq := uint64(0)
+	for {
+		events, done := t.next(r.Context(), reader, seq)
+		for _, e := range events {
+			if m, err := protocol.Parse(e.message); err == nil && m.IsResponse() {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Length", fmt.Sprint(len(e.message)))
+				w.Write(e.message)
+				return
+			}
+			seq = e.seq
+		}
+		if done && len(events) == 0 {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+	}
+}
+
+// Times of the event streams.
+const (
+	streamAfter  = 5 * time.Second  // a POST without an answer becomes a stream
+	keepAlive    = 15 * time.Second // between comments on a silent stream
+	writeTimeout = 30 * time.Second // for a client to take an event
+)
+
+// stream writes a stream's events behind seq until it ends, the client is gone
+// or another reader takes over. A comment now and then keeps the connection.
+func (s *httpSession) stream(w http.ResponseWriter, r *http.Request, t *stream, seq uint64) {
+	reader := t.attach()
+	t.connected(1)
+	defer t.connected(-1)
+	out := newEventWriter(w)
+	if err := out.begin(s.primes(), t.id, seq); err != nil {
+		return
+	}
+	for {
+		ctx, cancel := context.WithTimeout(r.Context(), keepAlive)
+		events, done := t.next(ctx, reader, seq)
+		cancel()
+		for _, e := range events {
+			if out.event(eventID(t.id, e.seq), e.message) != nil {
+				return
+			}
+			seq = e.seq
+		}
+		switch {
+		case r.Context().Err() != nil || s.life.Err() != nil:
+			return
+		case done && len(events) == 0 && t.over(reader):
+			s.forget(t)
+			return
+		case done && len(events) == 0 && !t.reads(reader):
+			return
+		case len(events) == 0:
+			if out.comment() != nil {
+				return
+			}
+		}
+	}
+}

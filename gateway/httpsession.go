@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/garraia/garra/protocol"
+)
+
+const (
+	sessionIdle = time.Hour // without a request and an open stream, a session ends
+	maxSessions = 10_000    // over HTTP; past it the one unused for longest ends
+)
+
+// httpSessions are the sessions over HTTP. They are safe for concurrent use.
+type httpSessions struct {
+	gateway *Gateway
+
+	mu   sync.Mutex // guards byID
+	byID map[string]*httpSession
+}
+
+// An httpSession is a session with the streams that lead to its client.
+type httpSession struct {
+	*Session
+	standing *stream // for what belongs to no request
+
+	mu      sync.Mutex // guards all below
+	streams map[string]*stream
+	order   []string // of streams, oldest first
+	next    uint64
+	used    time.Time
+}
+
+func newHTTPSessions(g *Gateway) *httpSessions {
+	return &httpSessions{gateway: g, byID: make(map[string]*httpSession)}
+}
+
+// open begins a session.
+func (h *httpSessions) open(v view, principal string) *httpSession {
+	standing := newStream("0", -1)
+	s := &httpSession{
+		Session:  h.gateway.open(v, principal, standing),
+		standing: standing,
+		streams:  map[string]*stream{standing.id: standing},
+		used:     time.Now(),
+	}
+	h.mu.Lock()
+	h.byID[s.id] = s
+	h.mu.Unlock()
+	go h.watch(s) // ends with the session
+	h.evict()
+	return s
+}
+
+// watch ends a session that is not used any more, and forgets one that ended.
+func (h *httpSessions) watch(s *httpSession) {
+	timer := time.NewTimer(sessionIdle)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.life.Done():
+			h.mu.Lock()
+			delete(h.byID, s.id)
+			h.mu.Unlock()
+			s.standing.more.fire()
+			return
+		case <-timer.C:
+			if left := sessionIdle - s.unused(); left > 0 {
+				timer.Reset(left)
+			} else {
+				s.close()
+			}
+		}
+	}
+}
+
+// evict ends the session that was unused for longest when there are too many.
+func (h *httpSessions) evict() {
+	h.mu.Lock()
+	var oldest *httpSession
+	if len(h.byID) > maxSessions {
+		for _, s := range h.byID {
+			if oldest == nil || s.unused() > oldest.unused() {
+				oldest = s
+			}
+		}
+	}
+	h.mu.Unlock()
+	if oldest != nil {
+		oldest.close()
+	}
+}
+
+func (h *httpSessions) get(id string) *httpSession {
+	h.mu.Lock()
+	s := h.byID[id]
+	h.mu.Unlock()
+	if s == nil || s.life.Err() != nil {
+		return nil
+	}
+	s.touch()
+	return s
+}
+
+func (s *httpSession) touch() {
+	s.mu.Lock()
+	s.used = time.Now()
+	s.mu.Unlock()
+}
+
+// unused is for how long nothing happened in the session; 0 while a client
+// reads one of its streams or a request runs.
+func (s *httpSession) unused() time.Duration {
+	s.Session.mu.Lock()
+	active := s.active
+	s.Session.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if active > 0 || s.standing.isRead() {
+		return 0
+	}
+	return time.Since(s.used)
+}
+
+// newStream makes a stream for a POST with so many requests.
+func (s *httpSession) newStream(requests int) *stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	t := newStream(strconv.FormatUint(s.next, 10), requests)
+	s.streams[t.id] = t
+	s.order = append(s.order, t.id)
+	if len(s.order) > maxStreams {
+		for i, id := range s.order {
+			if s.streams[id].finished() {
+				delete(s.streams, id)
+				s.order = append(s.order[:i:i], s.order[i+1:]...)
+				break
+			}
+		}
+	}
+	return t
+}
+
+// forget drops a stream that was read to its end.
+func (s *httpSession) forget(t *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, t.id)
+	for i, id := range s.order {
+		if id == t.id {
+			s.order = append(s.order[:i:i], s.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// resume finds the stream and the place that an event id names.
+func (s *httpSession) resume(last string) (*stream, uint64, error) {
+	id, seq, err := parseEventID(last)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.streams[id]
+	if t == nil {
+		return nil, 0, fmt.Errorf("the stream of event %.40q is over", last)
+	}
+	return t, seq, nil
+}
+
+func (s *httpSession) isGreeted() bool {
+	s.Session.mu.Lock()
+	defer s.Session.mu.Unlock()
+	return s.greeted
+}
+
+// primes reports whether streams begin with an event without a message, which
+// lets a client reconnect from the start (since revision 2025-11-25).
+func (s *httpSession) primes() bool {
+	s.Session.mu.Lock()
+	defer s.Session.mu.Unlock()
+	return s.revision >= protocol.Revision20251125
+}
+
+// An eventWriter writes server-sent events (HTML standard, 9.2).
+type eventWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func newEventWriter(w http.ResponseWriter) *eventWriter {
+	return &eventWriter{w, http.NewResponseController(w)}
+}
+
+// begin writes the header and, when the revision has it, the first event.
+func (e *eventWriter) begin(prime bool, stream string, seq uint64) error {
+	h := e.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	e.w.WriteHeader(http.StatusOK)
+	if !prime {
+		return e.control.Flush()
+	}
+	return e.write("id: " + eventID(stream, seq) + "\ndata: \n\n")
+}
+
+// event writes one message.
+func (e *eventWriter) event(id string, message []byte) error {
+	e.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := fmt.Fprintf(e.w, "event: message\nid: %s\ndata: ", id); err != nil {
+		return err
+	}
+	if _, err := e.w.Write(message); err != nil {
+		return err
+	}
+	return e.write("\n\n")
+}
+
+func (e *eventWriter) comment() error { return e.write(": still here\n\n") }
+
+func (e *eventWriter) write(text string) error {
+	e.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := e.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return e.control.Flush()
+}

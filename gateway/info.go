@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/garraia/garra/catalog"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// tailLines is how many last lines of standard error a detail shows.
+const tailLines = 20
+
+// A ServerInfo is what lists show of a server. No value of an environment and no
+// argument is in it.
+type ServerInfo struct {
+	Name      string       `json:"name"`
+	Transport string       `json:"transport"`
+	Source    string       `json:"source"` // "mcp.json:12"
+	Enabled   bool         `json:"enabled"`
+	State     source.State `json:"state"`
+	Since     *time.Time   `json:"since"`
+	PID       *int         `json:"pid"`
+	Tools     *int         `json:"tools"` // that clients may call; null until known
+	Restarts  int          `json:"restarts"`
+	LastError *string      `json:"last_error"`
+	NextTry   *time.Time   `json:"next_try"`
+	Env       EnvInfo      `json:"env"`
+	Memory    MemoryInfo   `json:"memory"`
+	Sandbox   SandboxInfo  `json:"sandbox"`
+	Noise     int          `json:"noise"` // lines on standard output that were no messages
+}
+
+// An EnvInfo says what is in a server's environment, by name.
+type EnvInfo struct {
+	Mode    source.EnvMode    `json:"mode"`
+	Names   []string          `json:"names"`
+	From    map[string]string `json:"from,omitempty"`
+	Was     source.EnvMode    `json:"was,omitempty"` // what the entry asks for, when it isn't given
+	Dropped []string          `json:"dropped,omitempty"`
+}
+
+// A MemoryInfo says how much memory a server may have, and what holds it to that.
+type MemoryInfo struct {
+	LimitMB    *int     `json:"limit_mb"`
+	UsedMB     *int     `json:"used_mb"`
+	EnforcedBy []string `json:"enforced_by"`
+}
+
+// A SandboxInfo says what confines a server: what its entry asks for, and what
+// is really in force.
+type SandboxInfo struct {
+	Mode       string   `json:"mode"`
+	Effective  string   `json:"effective"`
+	Unenforced []string `json:"unenforced"`
+}
+
+// A ServerDetail is everything about one server.
+type ServerDetail struct {
+	ServerInfo
+	Tools           []ToolInfo   `json:"tools"`
+	Resources       []Raw        `json:"resources"`
+	Templates       []Raw        `json:"resource_templates"`
+	Prompts         []Raw        `json:"prompts"`
+	Instructions    string       `json:"instructions"`
+	ProtocolVersion string       `json:"protocol_version"`
+	StderrTail      []string     `json:"stderr_tail"`
+	Problems        []string     `json:"problems"`
+	UnknownTools    []ToolRule   `json:"unknown_tools"` // rules that no tool of the server bears
+	Command         *CommandInfo `json:"command"`
+}
+
+// A CommandInfo says which file is run and where it was looked for.
+type CommandInfo struct {
+	Path       string   `json:"path"`
+	Dir        string   `json:"dir"`
+	SearchPath []string `json:"search_path"`
+}
+
+// A ToolRule is one name or glob in a tool list of an entry.
+type ToolRule struct {
+	Field   string `json:"field"` // "allowedTools[2]"
+	Pattern string `json:"pattern"`
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+}
+
+// A ToolInfo is one tool and what was decided about it.
+type ToolInfo struct {
+	Server      string `json:"server"`
+	Name        string `json:"name"`
+	ExposedAs   string `json:"exposed_as"`
+	Description string `json:"description"`
+	InputSchema Raw    `json:"input_schema"`
+	Allowed     bool   `json:"allowed"`
+	Reason      string `json:"reason"`
+	Rule        string `json:"rule,omitempty"`
+	Pinned      bool   `json:"pinned"`
+}
+
+// Servers returns all servers, by name.
+func (g *Gateway) Servers() []ServerInfo {
+	list := []ServerInfo{}
+	for _, u := range g.all() {
+		list = append(list, u.info())
+	}
+	return list
+}
+
+// Detail returns everything about a server; ok is false when there is none of
+// that name.
+func (g *Gateway) Detail(name string) (detail ServerDetail, ok bool) {
+	u := g.upstream(name)
+	if u == nil {
+		return ServerDetail{}, false
+	}
+	return u.detail(), true
+}
+
+// Source returns the source of a server, nil when there is none of that name.
+func (g *Gateway) Source(name string) source.Source {
+	if u := g.upstream(name); u != nil {
+		return u.src
+	}
+	return nil
+}
+
+// Known waits until what a server offers is known. It fails with a
+// *source.Failure when the server can't be made ready before ctx ends.
+func (g *Gateway) Known(ctx context.Context, name string) error {
+	u := g.upstream(name)
+	if u == nil {
+		return source.Fail(source.ServerUnknown, name, "there is no such server")
+	}
+	return u.known(ctx)
+}
+
+// Offline is what is known of a server while no gateway runs.
+func Offline(entry *mcpconfig.Server) ServerInfo {
+	state := source.Stopped
+	if !entry.Enabled {
+		state = source.Disabled
+	}
+	return infoOf(entry, source.Status{State: state})
+}
+
+func (u *upstream) info() ServerInfo {
+	info := infoOf(u.current.Load().entry, u.src.Status())
+	listing := u.gateway.catalog.Listing(u.name)
+	if listing == nil {
+		return info
+	}
+	n := 0
+	for _, item := range listing.Items[catalog.Tools] {
+		if u.tool(item).Allowed {
+			n++
+		}
+	}
+	info.Tools = &n
+	return info
+}
+
+func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
+	info := ServerInfo{
+		Name: entry.Name, Transport: string(entry.Transport), Source: entry.Origin.String(),
+		Enabled: entry.Enabled, State: status.State, Restarts: status.Restarts, Noise: status.Noise,
+		Since: timeOrNull(status.Since), NextTry: timeOrNull(status.NextTry),
+		Env:     envInfo(status.Env, entry.InheritEnv),
+		Memory:  MemoryInfo{LimitMB: intOrNull(entry.MemoryLimitMB), EnforcedBy: []string{}},
+		Sandbox: SandboxInfo{Mode: string(entry.Sandbox.Mode), Effective: "off", Unenforced: []string{"files", "network"}},
+		PID:     intOrNull(status.PID),
+	}
+	if f := status.LastError; f != nil {
+		text := f.Message
+		info.LastError = &text
+	}
+	return info
+}
+
+func envInfo(env source.Env, inherits bool) EnvInfo {
+	info := EnvInfo{Mode: env.Mode, Names: env.Names, From: env.From, Dropped: env.Dropped}
+	if info.Names == nil {
+		info.Names = []string{}
+	}
+	if info.Mode == "" { // no process was started yet
+		info.Mode = source.EnvIsolated
+		if inherits {
+			info.Mode = source.EnvInherited
+		}
+	}
+	if env.Forced {
+		info.Was = source.EnvInherited
+	}
+	return info
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func intOrNull(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+func (u *upstream) detail() ServerDetail {
+	status := u.src.Status()
+	d := ServerDetail{
+		ServerInfo: u.info(),
+		Tools:      []ToolInfo{}, Resources: []Raw{}, Templates: []Raw{}, Prompts: []Raw{},
+		StderrTail: []string{}, Problems: []string{}, UnknownTools: []ToolRule{},
+	}
+	if status.Command.Path != "" {
+		c := CommandInfo(status.Command)
+		d.Command = &c
+	}
+	if status.Hello != nil {
+		d.Instructions, d.ProtocolVersion = status.Hello.Instructions, string(status.Hello.Revision)
+	}
+	if logger, ok := u.src.(source.Logger); ok {
+		lines, _ := logger.Logs(0)
+		for _, line := range lines[max(0, len(lines)-tailLines):] {
+			d.StderrTail = append(d.StderrTail, line.Text)
+		}
+	}
+	listing := u.gateway.catalog.Listing(u.name)
+	if listing == nil {
+		return d
+	}
+	d.Problems = append(d.Problems, listing.Problems...)
+	d.UnknownTools = append(d.UnknownTools, u.unknownTools(listing)...)
+	for _, item := range listing.Items[catalog.Tools] {
+		d.Tools = append(d.Tools, u.toolInfo(item))
+	}
+	d.Resources = raws(listing.Items[catalog.Resources])
+	d.Templates = raws(listing.Items[catalog.Templates])
+	d.Prompts = raws(listing.Items[catalog.Prompts])
+	return d
+}
+
+// unknownTools are the rules of the entry that match no tool of the server.
+func (u *upstream) unknownTools(listing *catalog.Listing) (list []ToolRule) {
+	now := u.current.Load()
+	for _, unused := range now.rules.Unused(listing.ToolNames()) {
+		at := now.entry.Position(unused.Field)
+		list = append(list, ToolRule{
+			Field: unused.Field, Pattern: unused.Pattern, File: at.File, Line: at.Line, Column: at.Column,
+		})
+	}
+	return list
+}
+
+func raws(items []*catalog.Item) []Raw {
+	list := make([]Raw, 0, len(items))
+	for _, item := range items {
+		list = append(list, item.Raw)
+	}
+	return list
+}
+
+func (u *upstream) toolInfo(item *catalog.Item) ToolInfo {
+	decision := u.tool(item)
+	t := ToolInfo{
+		Server: u.name, Name: item.Name, ExposedAs: item.Exposed,
+		Allowed: decision.Allowed, Reason: decision.Reason, Rule: decision.Rule,
+	}
+	if obj, err := protocol.ParseObject(item.Raw); err == nil {
+		t.Description, _ = protocol.Text(obj.Get("description")) // absent is empty
+		t.InputSchema = obj.Get("inputSchema")
+	}
+	return t
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// maxInFlight bounds the requests of one session that run at the same time.
+const maxInFlight = 1024
+
+// Raw is JSON text.
+type Raw = protocol.Raw
+
+// An outlet is a way to a client. It never blocks on a client that doesn't
+// read: push reports false for a message that could not be taken.
+type outlet interface {
+	push(m *protocol.Message) bool
+}
+
+// A Session is one client's conversation with a view of the gateway. It is safe
+// for concurrent use.
+type Session struct {
+	id        string
+	principal string // who the client is, as authenticated; sessions are bound to it
+	gateway   *Gateway
+	view      view
+	own       outlet // for what belongs to no request
+	life      context.Context
+	end       context.CancelCauseFunc
+
+	mu       sync.Mutex // guards all below
+	greeted  bool
+	revision protocol.Revision
+	caps     *protocol.Object                        // of the client
+	level    string                                  // of log messages; empty until the client sets it
+	running  map[protocol.ID]context.CancelCauseFunc // the client's requests
+	asked    map[protocol.ID]chan *protocol.Message  // the server's requests to it
+	nextAsk  uint64
+	active   int // requests that run, or whose answer is being handed over
+
+	idle *signal // fires when active has changed
+}
+
+// errEnded is the cause of a session's end.
+var errEnded = errors.New("the session has ended")
+
+// open starts a session. The outlet is for messages that belong to no request.
+func (g *Gateway) open(v view, principal string, own outlet) *Session {
+	s := &Session{
+		id: rand.Text(), principal: principal, gateway: g, view: v, own: own,
+		caps:    &protocol.Object{},
+		running: make(map[protocol.ID]context.CancelCauseFunc),
+		asked:   make(map[protocol.ID]chan *protocol.Message),
+		idle:    newSignal(),
+	}
+	s.life, s.end = context.WithCancelCause(context.Background())
+	g.mu.Lock()
+	g.sessions[s.id] = s
+	g.mu.Unlock()
+	return s
+}
+
+// close ends the session: its requests are cancelled, its subscriptions ended.
+func (s *Session) close() {
+	s.gateway.mu.Lock()
+	delete(s.gateway.sessions, s.id)
+	s.gateway.mu.Unlock()
+	s.end(&source.CancelError{Reason: errEnded.Error()})
+	for _, u := range s.gateway.all() {
+		u.sharer.leave(s)
+	}
+}
+
+// EndSessions ends the sessions whose principal is named.
+func (g *Gateway) EndSessions(named func(principal string) bool) {
+	for _, s := range g.allSessions() {
+		if named(s.principal) {
+			s.close()
+		}
+	}
+}
+
+// Sessions returns how many clients there are.
+func (g *Gateway) Sessions() int {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return len(g.sessions)
+}
+
+func (g *Gateway) allSessions() []*Session {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return slices.Collect(maps.Values(g.sessions))
+}
+
+// receive takes one message of the client. What it leads to goes to out; a
+// request is answered there exactly once, unless the client cancels it.
+func (s *Session) receive(m *protocol.Message, out outlet) {
+	switch {
+	case m.IsResponse():
+		s.answered(m)
+	case m.IsNotification():
+		s.told(m)
+	default:
+		s.begin(m, out)
+	}
+}
+
+// begin starts a request. It is known before begin returns, so that a
+// cancellation that follows finds it.
+func (s *Session) begin(m *protocol.Message, out outlet) {
+	ctx, cancel := context.WithCancelCause(s.life)
+	if reason := s.admit(m.ID, cancel); reason != "" {
+		cancel(nil)
+		out.push(protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%s", reason)))
+		return
+	}
+	go func() { // ends with the request, at the latest when the session does
+		defer cancel(nil)
+		s.serve(ctx, m, out)
+	}()
+}
+
+// admit takes a request in, or says why not.
+func (s *Session) admit(id protocol.ID, cancel context.CancelCauseFunc) (reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.running[id] != nil:
+		return "a request with this id is running"
+	case len(s.running) >= maxInFlight:
+		return "too many requests of this session are running"
+	}
+	s.running[id] = cancel
+	s.active++
+	return ""
+}
+
+// serve answers one request.
+func (s *Session) serve(ctx context.Context, m *protocol.Message, out outlet) {
+	result, err := s.handle(ctx, m, out)
+	s.mu.Lock()
+	delete(s.running, m.ID)
+	s.mu.Unlock()
+	wanted := ctx.Err() == nil
+	defer s.handedOver()
+	switch {
+	case !wanted:
+		if c, ok := out.(interface{ giveUp(protocol.ID) }); ok {
+			c.giveUp(m.ID) // a cancelled request is not answered
+		}
+	case err != nil:
+		out.push(protocol.NewError(m.ID, asError(err)))
+	default:
+		out.push(protocol.NewResult(m.ID, result))
+	}
+}
+
+// handedOver is the end of a request, after its answer was pushed.
+func (s *Session) handedOver() {
+	s.mu.Lock()
+	s.active--
+	s.mu.Unlock()
+	s.idle.fire()
+}
+
+// handle does what every view has in common and leaves the rest to the view.
+func (s *Session) handle(ctx context.Context, m *protocol.Message, out outlet) (Raw, error) {
+	switch m.Method {
+	case protocol.MethodPing:
+		return Raw("{}"), nil
+	case protocol.MethodInitialize:
+		return s.initialize(ctx, m)
+	}
+	s.mu.Lock()
+	greeted := s.greeted
+	s.mu.Unlock()
+	if !greeted {
+		return nil, notGreeted(m.Method)
+	}
+	return s.view.request(ctx, newExchange(ctx, s, m, out))
+}
+
+// notGreeted refuses a request before initialize. A client that probes for the
+// era without a handshake learns by the code that this server has one.
+func notGreeted(method string) error {
+	if method == "server/discover" {
+		return protocol.Errorf(protocol.CodeMethodNotFound, "method not found: %s", method)
+	}
+	return protocol.Errorf(protocol.CodeInvalidRequest, "%s before initialize", method)
+}
+
+// initialize is the handshake; it happens once.
+func (s *Session) initialize(ctx context.Context, m *protocol.Message) (Raw, error) {
+	params, err := protocol.ParseObject(m.Params)
+	if err != nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "initialize without params")
+	}
+	wants, err := protocol.Text(params.Get("protocolVersion"))
+	if err != nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "initialize without a protocolVersion")
+	}
+	s.mu.Lock()
+	again := s.greeted
+	s.mu.Unlock()
+	if again {
+		return nil, protocol.Errorf(protocol.CodeInvalidRequest, "initialize was done before")
+	}
+	result, revision, err := s.view.initialize(ctx, protocol.Revision(wants))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.greeted, s.revision = true, revision
+	if caps, err := protocol.ParseObject(params.Get("capabilities")); err == nil {
+		s.caps = caps
+	}
+	return result, nil
+}
+
+// told takes a notification of the client.
+func (s *Session) told(m *protocol.Message) {
+	switch m.Method {
+	case protocol.NoteCancelled:
+		s.cancel(m.Params)
+	case protocol.NoteProgress:
+		// of a request that a server made; its token is the server's own
+		s.view.notification(s, m)
+	default:
+		s.view.notification(s, m)
+	}
+}
+
+// cancel ends a running request.
+func (s *Session) cancel(params Raw) {
+	obj, err := protocol.ParseObject(params)
+	if err != nil {
+		return
+	}
+	id, err := protocol.ParseID(obj.Get("requestId"))
+	if err != nil || id.IsZero() {
+		return
+	}
+	reason, _ := protocol.Text(obj.Get("reason")) // absent is empty
+	s.mu.Lock()
+	cancel := s.running[id]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(&source.CancelError{Reason: reason})
+	}
+}
+
+// tell sends a notification that belongs to no request.
+func (s *Session) tell(method string, params Raw) {
+	s.mu.Lock()
+	greeted := s.greeted
+	s.mu.Unlock()
+	if greeted {
+		s.own.push(protocol.NewNotification(method, params))
+	}
+}
+
+// can reports whether the client declared a capability.
+func (s *Session) can(capability string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.caps.Get(capability)
+	return v != nil && v.Kind() != 'n'
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// logLevels are the levels of log messages, least severe first (MCP
+// specification, "Logging", after RFC 5424).
+var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// A sharer keeps what several sessions want of one server, which knows only one
+// client: who subscribed to which resource, and the log level of the session
+// that wants most. It is safe for concurrent use.
+type sharer struct {
+	upstream *upstream
+
+	mu     sync.Mutex                   // guards all below
+	subs   map[string]map[*Session]bool // by URI
+	levels map[*Session]string
+}
+
+func newSharer(u *upstream) *sharer {
+	return &sharer{upstream: u, subs: make(map[string]map[*Session]bool), levels: make(map[*Session]string)}
+}
+
+// subscribe passes a subscription on and remembers it.
+func (h *sharer) subscribe(ctx context.Context, x *exchange, uri string) (Raw, error) {
+	result, err := h.upstream.src.Call(ctx, x.call(x.method, x.params))
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.subs[uri] == nil {
+		h.subs[uri] = make(map[*Session]bool)
+	}
+	h.subs[uri][x.session] = true
+	return result, nil
+}
+
+// unsubscribe passes the end of a subscription on when it was the last one.
+func (h *sharer) unsubscribe(ctx context.Context, x *exchange, uri string) (Raw, error) {
+	h.mu.Lock()
+	shared := len(h.subs[uri]) > 1 && h.subs[uri][x.session]
+	h.dropLocked(uri, x.session)
+	h.mu.Unlock()
+	if shared {
+		return Raw("{}"), nil
+	}
+	return h.upstream.src.Call(ctx, x.call(x.method, x.params))
+}
+
+func (h *sharer) dropLocked(uri string, s *Session) {
+	delete(h.subs[uri], s)
+	if len(h.subs[uri]) == 0 {
+		delete(h.subs, uri)
+	}
+}
+
+// setLevel remembers the level that a session wants, and tells the server when
+// that changes what is the most talkative of all.
+func (h *sharer) setLevel(ctx context.Context, x *exchange, level string) (Raw, error) {
+	h.mu.Lock()
+	before := h.lowestLocked()
+	h.levels[x.session] = level
+	lowest := h.lowestLocked()
+	h.mu.Unlock()
+	if lowest == before {
+		return Raw("{}"), nil
+	}
+	params := protocol.Object{}
+	if obj, err := protocol.ParseObject(x.params); err == nil {
+		params = *obj
+	}
+	params.Set("level", protocol.Quote(lowest))
+	return h.upstream.src.Call(ctx, x.call(x.method, params.Raw()))
+}
+
+// lowestLocked is the least severe level that any session wants.
+func (h *sharer) lowestLocked() string {
+	lowest := ""
+	for _, level := range h.levels {
+		if lowest == "" || slices.Index(logLevels, level) < slices.Index(logLevels, lowest) {
+			lowest = level
+		}
+	}
+	return lowest
+}
+
+// leave forgets a session; the server is told of subscriptions that ended.
+func (h *sharer) leave(s *Session) {
+	h.mu.Lock()
+	delete(h.levels, s)
+	var last []string
+	for uri, sessions := range h.subs {
+		if sessions[s] && len(sessions) == 1 {
+			last = append(last, uri)
+		}
+		if sessions[s] {
+			h.dropLocked(uri, s)
+		}
+	}
+	h.mu.Unlock()
+	if len(last) == 0 || h.upstream.src.Status().State != source.Ready {
+		return
+	}
+	go h.each(protocol.MethodUnsubscribe, last) // ends with the server's answers, or the upstream
+}
+
+// restore tells a server that was started again what its clients want.
+func (h *sharer) restore() {
+	h.mu.Lock()
+	level, uris := h.lowestLocked(), slices.Sorted(maps.Keys(h.subs))
+	h.mu.Unlock()
+	h.each(protocol.MethodSubscribe, uris)
+	if level != "" {
+		o := protocol.Object{}
+		o.Set("level", protocol.Quote(level))
+		h.callQuietly(protocol.MethodSetLevel, o.Raw())
+	}
+}
+
+func (h *sharer) each(method string, uris []string) {
+	for _, uri := range uris {
+		o := protocol.Object{}
+		o.Set("uri", protocol.Quote(uri))
+		h.callQuietly(method, o.Raw())
+	}
+}
+
+// callQuietly makes a call for which no client waits; what goes wrong is warned of.
+func (h *sharer) callQuietly(method string, params Raw) {
+	_, err := h.upstream.src.Call(h.upstream.life, &source.Call{Method: method, Params: params})
+	if err != nil && h.upstream.life.Err() == nil {
+		h.upstream.warn(method + " after a change of clients or a restart: " + err.Error())
+	}
+}
+
+// updated returns the sessions that subscribed to a resource, or to one that it
+// is a part of.
+func (h *sharer) updated(uri string) []*Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := make(map[*Session]bool)
+	for subscribed, sessions := range h.subs {
+		if uri == subscribed || strings.HasPrefix(uri, strings.TrimSuffix(subscribed, "/")+"/") {
+			maps.Copy(found, sessions)
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
+// wantsLog reports whether a log message is severe enough for the session.
+// Until the client sets a level, everything is.
+func (s *Session) wantsLog(params Raw) bool { return s.wantsLogAtLeast(logLevels[0], params) }
+
+// wantsLogAtLeast is wantsLog for a view where clients that set no level get
+// only messages of the given one.
+func (s *Session) wantsLogAtLeast(unset string, params Raw) bool {
+	s.mu.Lock()
+	wants := s.level
+	s.mu.Unlock()
+	if wants == "" {
+		wants = unset
+	}
+	obj, err := protocol.ParseObject(params)
+	if err != nil {
+		return true
+	}
+	level, err := protocol.Text(obj.Get("level"))
+	return err != nil || slices.Index(logLevels, level) >= slices.Index(logLevels, wants)
+}
+
+// setLevel checks and remembers the level of a logging/setLevel request.
+func (s *Session) setLevel(params Raw) (string, error) {
+	obj, err := protocol.ParseObject(params)
+	if err != nil {
+		return "", protocol.Errorf(protocol.CodeInvalidParams, "logging/setLevel without params")
+	}
+	level, err := protocol.Text(obj.Get("level"))
+	if err != nil || !slices.Contains(logLevels, level) {
+		return "", protocol.Errorf(protocol.CodeInvalidParams, "no log level: %.40s", obj.Get("level"))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.level = level
+	return level, nil
+}

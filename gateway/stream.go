@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/garraia/garra/protocol"
+)
+
+const (
+	streamQueueBytes = 16 << 20 // of messages that wait for a client
+	replayEvents     = 256      // that are kept after they were sent
+	replayBytes      = 1 << 20  // and how much of them
+	maxStreams       = 64       // of a session that are kept for a client that lost its connection
+)
+
+// An event is one message on a stream, numbered from 1.
+type event struct {
+	seq     uint64
+	message []byte // JSON on one line
+}
+
+// A stream is the messages that lead to the client over one response body: of
+// one POST, or the session's own. A client that lost the connection reads on
+// behind the last event that it has seen (MCP specification, "Transports",
+// resumability). It implements outlet and is safe for concurrent use.
+type stream struct {
+	id string
+
+	mu      sync.Mutex // guards all below
+	events  []event    // oldest first: those to be replayed, then those not sent yet
+	bytes   int
+	last    uint64 // of all events
+	sent    uint64 // the newest one that a reader took
+	open    int    // answers that are still to come; -1 for a stream without an end
+	reader  int    // counts readers: a newer one takes over
+	reading int    // clients that are connected
+	more    *signal
+}
+
+func newStream(id string, open int) *stream {
+	return &stream{id: id, open: open, more: newSignal()}
+}
+
+// push implements outlet.
+func (t *stream) push(m *protocol.Message) bool {
+	line := m.Append(make([]byte, 0, m.Size()))
+	t.mu.Lock()
+	taken := m.IsResponse() || t.bytes+len(line) <= streamQueueBytes
+	if taken {
+		t.last++
+		t.events = append(t.events, event{t.last, line})
+		t.bytes += len(line)
+	}
+	if m.IsResponse() && t.open > 0 {
+		t.open--
+	}
+	t.mu.Unlock()
+	t.more.fire()
+	return taken
+}
+
+// giveUp ends the wait for an answer that will not come, since the client has
+// cancelled its request.
+func (t *stream) giveUp(protocol.ID) {
+	t.mu.Lock()
+	t.open--
+	t.mu.Unlock()
+	t.more.fire()
+}
+
+// isRead reports whether a client is connected to the stream.
+func (t *stream) isRead() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reading > 0
+}
+
+// connected counts clients that are connected; leave it with -1.
+func (t *stream) connected(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reading += n
+}
+
+// attach makes the caller the stream's one reader.
+func (t *stream) attach() (reader int) {
+	t.mu.Lock()
+	t.reader++
+	reader = t.reader
+	t.mu.Unlock()
+	t.more.fire()
+	return reader
+}
+
+// next waits for events behind seq. done is true when there will be no more,
+// or when another reader took over; both are empty when ctx ended.
+func (t *stream) next(ctx context.Context, reader int, seq uint64) (events []event, done bool) {
+	for {
+		more := t.more.wait()
+		t.mu.Lock()
+		t.trim(seq)
+		i := slices.IndexFunc(t.events, func(e event) bool { return e.seq > seq })
+		if i >= 0 {
+			events = slices.Clone(t.events[i:])
+		}
+		done = t.reader != reader || t.open == 0
+		t.mu.Unlock()
+		if len(events) > 0 || done {
+			return events, done
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+// trim forgets old events that were sent, beyond what is kept to be replayed.
+func (t *stream) trim(sent uint64) {
+	t.sent = max(t.sent, sent)
+	drop := 0
+	for drop < len(t.events) && t.events[drop].seq <= t.sent &&
+		(len(t.events)-drop > replayEvents || t.bytes > replayBytes) {
+		t.bytes -= len(t.events[drop].message)
+		drop++
+	}
+	if drop > 0 {
+		t.events = slices.Clone(t.events[drop:])
+	}
+}
+
+// finished reports whether every answer was pushed.
+func (t *stream) finished() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open == 0
+}
+
+// reads reports whether the reader is still the stream's one.
+func (t *stream) reads(reader int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reader == reader
+}
+
+// over reports whether the reader has seen the end of the stream.
+func (t *stream) over(reader int) bool { return t.reads(reader) && t.finished() }
+
+// taken is the newest event that a reader took.
+func (t *stream) taken() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sent
+}
+
+// eventID names an event in a way that leads back to its stream.
+func eventID(stream string, seq uint64) string { return stream + "-" + strconv.FormatUint(seq, 10) }
+
+// parseEventID is the reverse of eventID.
+func parseEventID(id string) (stream string, seq uint64, err error) {
+	stream, number, ok := strings.Cut(id, "-")
+	if !ok {
+		return "", 0, fmt.Errorf("event id %.40q is none of this session", id)
+	}
+	seq, err = strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return "", 0, fmt.Errorf("event id %.40q is none of this session", id)
+	}
+	return stream, seq, nil
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+
+	"github.com/garraia/garra/internal/version"
+	"github.com/garraia/garra/protocol"
+)
+
+// A view is what a session sees of the gateway: all servers, or one.
+type view interface {
+	// initialize answers the handshake of a client that wants a revision.
+	initialize(ctx context.Context, wants protocol.Revision) (Raw, protocol.Revision, error)
+	// request answers any other request.
+	request(ctx context.Context, x *exchange) (Raw, error)
+	// notification takes one of the client.
+	notification(s *Session, m *protocol.Message)
+	listener
+}
+
+// A listener says what of the servers' news a session hears.
+type listener interface {
+	// sees reports whether a change of items is visible here.
+	sees(c change) bool
+	// carries reports whether notifications that garra doesn't know are passed on.
+	carries(server string) bool
+	// logged passes a log message on, if it is for this view.
+	logged(s *Session, server string, params Raw)
+}
+
+// serverInfo is how garra introduces itself to clients of all servers.
+func serverInfo() Raw {
+	o := protocol.Object{}
+	o.Set("name", protocol.Quote("garra"))
+	o.Set("title", protocol.Quote("garra, an MCP gateway"))
+	o.Set("version", protocol.Quote(version.String()))
+	return o.Raw()
+}
+
+// textParam reads a member of a request's params that must be a string.
+func textParam(x *exchange, name string) (*protocol.Object, string, error) {
+	params, err := protocol.ParseObject(x.params)
+	if err != nil {
+		return nil, "", protocol.Errorf(protocol.CodeInvalidParams, "%s without params", x.method)
+	}
+	text, err := protocol.Text(params.Get(name))
+	if err != nil {
+		return nil, "", protocol.Errorf(protocol.CodeInvalidParams, "%s without a %s", x.method, name)
+	}
+	return params, text, nil
+}

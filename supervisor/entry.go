@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+)
+
+// entryOf is what envbuild needs of a server's entry.
+func entryOf(s *mcpconfig.Server, dir string) envbuild.Entry {
+	return envbuild.Entry{
+		Server: s.Name, Command: s.Command, Args: s.Args, Cwd: s.Cwd, Env: s.Env, EnvFile: s.EnvFile,
+		InheritEnv: s.InheritEnv, Dir: dir,
+		Where: func(field string) string { return s.Position(field).String() },
+	}
+}
+
+// envOf is what people may know of an environment.
+func envOf(spec *envbuild.Spec) source.Env {
+	env := source.Env{Mode: source.EnvMode(spec.Mode), From: make(map[string]string, len(spec.Vars))}
+	for _, v := range spec.Vars {
+		env.Names = append(env.Names, v.Name)
+		env.From[v.Name] = string(v.Origin)
+	}
+	slices.Sort(env.Names)
+	return env
+}
+
+// missing returns the names that are not in present.
+func missing(names []string, present map[string]string) []string {
+	lost := []string{}
+	for _, name := range names {
+		if _, ok := present[name]; !ok {
+			lost = append(lost, name)
+		}
+	}
+	return lost
+}
+
+// buildable reports whether a server's environment can be built now.
+func (r *runner) buildable(entry *mcpconfig.Server, isolated bool) bool {
+	if entry.Transport != mcpconfig.Stdio {
+		return false
+	}
+	_, _, err := r.build(context.Background(), order{entry: entry, isolated: isolated})
+	return err == nil
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"time"
+
+	"github.com/garraia/garra/source"
+)
+
+// An EventKind says what an [Event] tells.
+type EventKind string
+
+// The kinds of event.
+const (
+	EventState   EventKind = "state"   // the server's state changed
+	EventWarning EventKind = "warning" // something a person should know
+	EventNoise   EventKind = "noise"   // a line on standard output that is no message
+)
+
+// An Event is one thing that happened to a server. Everything that people and
+// programs see of it (logs, API, console) comes from this one stream.
+type Event struct {
+	Time    time.Time
+	Server  string
+	Kind    EventKind
+	From    source.State // of a state change
+	State   source.State // after the event
+	PID     int
+	Message string
+	Failure *source.Failure // of a change for the worse
+}
+
+// Hooks are told what happens. They are called from the goroutines that keep
+// servers going and must not block. Any may be nil.
+type Hooks struct {
+	// Event gets every event, in order for each server.
+	Event func(Event)
+	// Stderr gets every line that a server writes to standard error.
+	Stderr func(server, line string)
+	// Notification gets what a server says outside of any client's call.
+	Notification func(server, method string, params Raw)
+	// Request answers what a server asks when no client's call caused it. It may
+	// take its time. A *protocol.Error is passed on to the server.
+	Request func(ctx Context, server, method string, params Raw) (Raw, error)
+}

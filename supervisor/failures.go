@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+)
+
+// errClosedBefore is wrapped by the failure of a call that was never written,
+// since its link had closed; it can be made again on the next one.
+var errClosedBefore = errors.New("the connection closed before the call was sent")
+
+// howToStart ends the messages about servers that garra doesn't bring back by
+// itself.
+func howToStart(server string) string { return "start it with `garra mcp restart " + server + "`" }
+
+func orParked(err error, started bool, server string, now *snapshot) error {
+	if err == nil && !started {
+		return parkedFailure(server, now)
+	}
+	return err
+}
+
+// parkedFailure is the answer to a call of a server that crashed too often.
+func parkedFailure(server string, now *snapshot) *source.Failure {
+	f := &source.Failure{
+		Code: source.ServerParked, Server: server,
+		Message: "the server failed too often and is parked", Fix: howToStart(server),
+	}
+	if !now.status.NextTry.IsZero() {
+		f.Message += fmt.Sprintf(" until %s", now.status.NextTry.Format(time.TimeOnly))
+	}
+	return because(f, now)
+}
+
+// failedFailure is the answer to a call of a server that can't be started.
+func failedFailure(server string, now *snapshot) *source.Failure {
+	f := &source.Failure{
+		Code: source.ServerFailed, Server: server, Message: "the server can't be started",
+		Fix: "mend the cause; garra looks again every few seconds",
+	}
+	if last := now.status.LastError; last != nil && last.Code == source.SecretMissing {
+		f.Code = source.SecretMissing
+	}
+	return because(f, now)
+}
+
+func disabledFailure(server string, entry *mcpconfig.Server) *source.Failure {
+	return &source.Failure{
+		Code: source.ServerDisabled, Server: server,
+		Message: "the server is disabled in " + entry.Origin.String(),
+		Fix:     "take that line out, or set it to enabled",
+	}
+}
+
+// because adds what went wrong last.
+func because(f *source.Failure, now *snapshot) *source.Failure {
+	if last := now.status.LastError; last != nil {
+		f.Message += ": " + last.Message
+		f.Cause = last
+		if last.Code == source.SecretMissing || f.Code == source.ServerFailed {
+			f.Fix = last.Fix
+		}
+	}
+	return f
+}
+
+// gaveUp is the failure of a call whose time ended while it waited.
+func (s *Server) gaveUp(ctx Context, now *snapshot) error {
+	f := cancelled(ctx, s.name)
+	if f.Code == source.CallTimeout {
+		f.Message = fmt.Sprintf("the server is %s and did not become ready in time", now.status.State)
+		return because(f, now)
+	}
+	return f
+}
+
+// remoteFailure is what becomes of an entry with a url.
+func remoteFailure(entry *mcpconfig.Server) *source.Failure {
+	return &source.Failure{
+		Code: source.ServerFailed, Server: entry.Name,
+		Message: "this version of garra runs stdio servers only, and the entry has a url",
+		Fix:     "give it a command that bridges to the url, or disable it",
+	}
+}
+
+// buildFailure is the failure of a start whose environment can't be built. It
+// names every problem of the entry.
+func buildFailure(entry *mcpconfig.Server, err error) *source.Failure {
+	f := &source.Failure{Code: source.ServerFailed, Server: entry.Name, Message: err.Error(), Cause: err}
+	if errors.Is(err, envbuild.ErrSecret) {
+		f.Code = source.SecretMissing
+	}
+	problems, ok := errors.AsType[envbuild.Errors](err)
+	if !ok || len(problems) == 0 {
+		return f
+	}
+	texts := make([]string, len(problems))
+	for i, problem := range problems {
+		bare := *problem
+		bare.Server = "" // the failure names it
+		if len(problems) == 1 {
+			f.Fix, bare.Fix = bare.Fix, ""
+		}
+		texts[i] = bare.Error()
+	}
+	f.Message = strings.Join(texts, "; and ")
+	return f
+}
+
+// startOutcome tells the causes of a failed spawn apart: what the machine is
+// short of may come back, what the file is won't by itself.
+func startOutcome(entry *mcpconfig.Server, err error) outcome {
+	passing := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
+		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ETXTBSY)
+	return outcome{
+		failure: &source.Failure{
+			Code: source.ServerFailed, Server: entry.Name, Cause: err,
+			Message: "starting the server: " + err.Error(),
+		},
+		permanent: !passing,
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/garraia/garra/source"
+)
+
+const (
+	ringBytes    = 256 << 10 // what is kept of a server's stderr
+	maxLineBytes = 8 << 10   // longer lines are cut
+	tailLines    = 5         // how many last lines a failure quotes
+	tailBytes    = 1 << 10   // and how much of them at most
+)
+
+// A ring keeps the last lines of a server's standard error, over restarts. It
+// is safe for concurrent use.
+type ring struct {
+	mu      sync.Mutex    // guards all below
+	lines   []source.Line // oldest first
+	bytes   int
+	seq     uint64
+	changed chan struct{} // closed at the next line
+}
+
+func newRing() *ring { return &ring{changed: make(chan struct{})} }
+
+func (r *ring) add(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seq++
+	r.lines = append(r.lines, source.Line{Seq: r.seq, Time: time.Now(), Text: text})
+	r.bytes += len(text) + 1
+	drop := 0
+	for r.bytes > ringBytes {
+		r.bytes -= len(r.lines[drop].Text) + 1
+		drop++
+	}
+	if drop > 0 {
+		r.lines = append(r.lines[:0:0], r.lines[drop:]...)
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// after returns the lines behind seq, and a channel that is closed when there
+// are more.
+func (r *ring) after(seq uint64) ([]source.Line, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.lines {
+		if r.lines[i].Seq > seq {
+			return append([]source.Line(nil), r.lines[i:]...), r.changed
+		}
+	}
+	return nil, r.changed
+}
+
+// tail returns the last lines behind seq, for a message about what went wrong.
+func (r *ring) tail(seq uint64) string {
+	lines, _ := r.after(seq)
+	var kept []string
+	size := 0
+	for i := len(lines) - 1; i >= 0 && len(kept) < tailLines; i-- {
+		text := strings.TrimSpace(lines[i].Text)
+		if text == "" {
+			continue
+		}
+		if size += len(text); size > tailBytes && len(kept) > 0 {
+			break
+		}
+		kept = append([]string{text}, kept...)
+	}
+	return strings.Join(kept, "\n")
+}
+
+// last returns the number of the newest line.
+func (r *ring) last() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seq
+}
+
+// drain reads lines until the end of src, so that a server that writes much is
+// never blocked by its standard error. Each goes to the ring and to each.
+func (r *ring) drain(src io.Reader, each func(string)) {
+	in := bufio.NewReaderSize(src, maxLineBytes)
+	cut := false // the rest of a line that was cut is skipped
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(part) > 0 && !cut {
+			text := strings.TrimRight(string(part), "\r\n")
+			r.add(text)
+			each(text)
+		}
+		cut = errors.Is(err, bufio.ErrBufferFull)
+		if err != nil && !cut {
+			return
+		}
+	}
+}
