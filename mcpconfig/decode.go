@@ -35,7 +35,7 @@ func (l *loader) decode(e entry) *Server {
 	d := &decoder{
 		loader: l,
 		entry:  e,
-		server: newServer(e.name, origin, l.settings),
+		server: NewServer(e.name, origin, l.settings),
 		given:  map[string]member{},
 	}
 	d.server.digest = e.digest()
@@ -133,7 +133,7 @@ func (d *decoder) decodeMember(m member) {
 
 // compareSpellings reports a field that is given under two names.
 func (d *decoder) compareSpellings(f *field, first, again member) {
-	scratch := newServer("", Position{}, d.settings)
+	scratch := NewServer("", Position{}, d.settings)
 	if !d.decodeValue(f, again, scratch) {
 		return
 	}

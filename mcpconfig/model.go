@@ -209,8 +209,10 @@ func (s *Server) NeedsRestart(next *Server) bool {
 	return s.Name != next.Name
 }
 
-// newServer returns a server with the defaults of every field.
-func newServer(name string, origin Position, settings Settings) *Server {
+// NewServer returns a server with the defaults of every field, for a server that stands in no
+// file. The caller sets the transport and what it needs before anyone else sees the server. Its
+// digest is empty.
+func NewServer(name string, origin Position, settings Settings) *Server {
 	return &Server{
 		Name:         name,
 		Origin:       origin,

@@ -194,7 +194,7 @@ func TestPosition(t *testing.T) {
 func TestNeedsRestart(t *testing.T) {
 	restarts := map[string]bool{}
 	for _, f := range fields() {
-		a, b := newServer("s", Position{}, Settings{}), newServer("s", Position{Line: 5}, Settings{})
+		a, b := NewServer("s", Position{}, Settings{}), NewServer("s", Position{Line: 5}, Settings{})
 		if a.NeedsRestart(b) {
 			t.Fatal("equal servers need a restart")
 		}

@@ -156,8 +156,9 @@ func (t *yamlTree) node(y *yaml.Node, depth, indent int) *node {
 	if t.failed != nil {
 		return n
 	}
+	empty := y.Kind == yaml.ScalarNode && y.Value == "" // nothing may follow its anchor or tag
 	if y.Anchor != "" || y.Style&yaml.TaggedStyle != 0 {
-		n.start = t.skipProperties(n.start)
+		n.start = t.skipProperties(n.start, empty)
 	}
 	switch y.Kind {
 	case yaml.MappingNode:

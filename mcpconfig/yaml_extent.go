@@ -13,13 +13,18 @@ import (
 // not what they expect; nothing depends on them being right, since every edit is checked by
 // parsing its result.
 
-// skipProperties returns where the value starts whose anchor or tag stands at offset.
-func (t *yamlTree) skipProperties(offset int) int {
+// skipProperties returns where the value starts whose anchor or tag stands at offset. Of an
+// empty value only the line of its properties is looked at.
+func (t *yamlTree) skipProperties(offset int, empty bool) int {
 	for offset < len(t.src) && (t.src[offset] == '&' || t.src[offset] == '!') {
-		for offset < len(t.src) && !isYAMLSpace(t.src[offset]) {
-			offset++
+		end := offset
+		for end < len(t.src) && !isYAMLSpace(t.src[end]) {
+			end++
 		}
-		offset = t.skipBlank(offset)
+		offset = t.skipBlank(end)
+		if empty && offset > t.lineEnd(end) {
+			return end
+		}
 	}
 	return offset
 }
