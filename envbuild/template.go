@@ -80,42 +80,58 @@ type referenceParser func(body string) (part, bool, error)
 
 func parseTemplate(text string, parse referenceParser) (Template, error) {
 	var t Template
-	for {
-		i := strings.Index(text, "${")
-		if i < 0 {
-			t.addLiteral(text)
-			return t, nil
-		}
-		if i > 0 && text[i-1] == '$' {
-			t.addLiteral(text[:i-1] + "${")
-			text = text[i+2:]
+	var literal strings.Builder
+	end := -1 // the first "}" after a "${", looked for once
+	for i := 0; i < len(text); {
+		if strings.HasPrefix(text[i:], "$${") {
+			literal.WriteString("${")
+			i += len("$${")
 			continue
 		}
-		body, rest, closed := strings.Cut(text[i+2:], "}")
-		p, ok, err := parse(body)
-		if err != nil && closed {
-			return Template{}, err
+		if strings.HasPrefix(text[i:], "${") {
+			if end < i {
+				end = indexFrom(text, '}', i)
+			}
+			p, ok, err := parseClosed(text, i+len("${"), end, parse)
+			if err != nil {
+				return Template{}, err
+			}
+			if ok {
+				t.addLiteral(&literal)
+				t.parts = append(t.parts, p)
+				i = end + 1
+				continue
+			}
 		}
-		if !ok || !closed {
-			t.addLiteral(text[:i+2])
-			text = text[i+2:]
-			continue
-		}
-		t.addLiteral(text[:i])
-		t.parts = append(t.parts, p)
-		text = rest
+		literal.WriteByte(text[i])
+		i++
 	}
+	t.addLiteral(&literal)
+	return t, nil
 }
 
-func (t *Template) addLiteral(text string) {
-	if text == "" {
-		return
+// parseClosed parses a reference if there is a "}" at end.
+func parseClosed(text string, start, end int, parse referenceParser) (part, bool, error) {
+	if end == len(text) {
+		return part{}, false, nil
 	}
-	if n := len(t.parts); n > 0 && t.parts[n-1].kind == literalPart {
-		t.parts[n-1].text += text
-		return
+	return parse(text[start:end])
+}
+
+// indexFrom returns the index of the first c at or after start, else the length.
+func indexFrom(text string, c byte, start int) int {
+	if i := strings.IndexByte(text[start:], c); i >= 0 {
+		return start + i
 	}
-	t.parts = append(t.parts, part{kind: literalPart, text: text})
+	return len(text)
+}
+
+// addLiteral moves the text so far into a part of its own.
+func (t *Template) addLiteral(text *strings.Builder) {
+	if text.Len() > 0 {
+		t.parts = append(t.parts, part{kind: literalPart, text: text.String()})
+		text.Reset()
+	}
 }
 
 func parseReference(body string) (part, bool, error) {
@@ -126,19 +142,24 @@ func parseReference(body string) (part, bool, error) {
 	if name, ok := strings.CutPrefix(body, "env:"); ok {
 		return part{kind: variablePart, text: name}, isVariable(name), nil
 	}
-	name, fallback, defaulting := strings.Cut(body, ":-")
+	name := body[:len(body)-len(strings.TrimLeftFunc(body, isWordRune))]
 	if !isVariable(name) {
 		return part{}, false, nil
 	}
-	if strings.Contains(fallback, "${") {
+	fallback, defaulting := strings.CutPrefix(body[len(name):], ":-")
+	switch {
+	case !defaulting && name != body:
+		return part{}, false, nil
+	case !defaulting:
+		return part{kind: variablePart, text: name}, true, nil
+	case strings.Contains(fallback, "${"):
 		return part{}, true, &Error{
 			Kind: ErrInvalid, Subject: name,
 			Message: fmt.Sprintf("the default of variable %q holds another reference", name),
 			Fix:     "give a literal default",
 		}
 	}
-	p := part{kind: variablePart, text: name, fallback: fallback, defaulting: defaulting}
-	return p, true, nil
+	return part{kind: variablePart, text: name, fallback: fallback, defaulting: true}, true, nil
 }
 
 func parseSecret(key string) (part, error) {

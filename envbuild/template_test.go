@@ -161,3 +161,25 @@ func FuzzExpand(f *testing.F) {
 		}
 	})
 }
+
+// TestParseIsLinear parses long texts that a scanner which looks back or ahead
+// from every "$" would take minutes for.
+func TestParseIsLinear(t *testing.T) {
+	const n = 1 << 18
+	for _, text := range []string{
+		strings.Repeat("${", n), strings.Repeat("${", n) + "}", strings.Repeat("$${", n), strings.Repeat("${A:-", n),
+		strings.Repeat("${a}", n), strings.Repeat("${vault:a", n),
+	} {
+		parsed, err := ParseTemplate(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var size int
+		for _, p := range parsed.parts {
+			size += len(p.text)
+		}
+		if size == 0 || size > len(text) {
+			t.Errorf("%d bytes became %d", len(text), size)
+		}
+	}
+}
