@@ -45,7 +45,7 @@ func (l *loader) decode(e entry) *Server {
 			"the entry is %s, not a map of fields", value.kind.noun())
 		return nil
 	}
-	d.checkDuplicates(e.member.value, "")
+	d.checkKeys(e.member.value, "")
 	for _, m := range e.member.value.members {
 		d.decodeMember(m)
 	}
@@ -78,7 +78,7 @@ func (d *decoder) report(offset int, code Code, fix, format string, args ...any)
 	if code.Severity() == Error {
 		d.failed = true
 	}
-	d.loader.report(d.entry.src, offset, d.entry.name, code, fix, format, args...)
+	d.loader.report(spot{d.entry.src, offset, d.entry.name}, code, fix, format, args...)
 }
 
 // place remembers where a value stands.
@@ -86,23 +86,9 @@ func (d *decoder) place(path string, n *node) {
 	d.server.places[path] = d.entry.src.position(n.start)
 }
 
-// checkDuplicates reports keys that a map has twice, and keys that aren't text. The path is
-// that of the map, with a dot at its end, or empty.
-func (d *decoder) checkDuplicates(n *node, path string) {
-	seen := map[string]int{}
-	for _, m := range n.members {
-		if m.invalid {
-			d.report(m.keyStart, CodeKeyInvalid, "write text as the key",
-				"a key is a list, a map or a tagged value")
-			continue
-		}
-		if first, ok := seen[m.key]; ok {
-			d.report(m.keyStart, CodeKeyDuplicate, "keep one of them",
-				"%s is there twice, first at %s", showPath(path+m.key), d.entry.src.position(first))
-			continue
-		}
-		seen[m.key] = m.keyStart
-	}
+// checkKeys reports keys that a map of the entry has twice, and keys that aren't text.
+func (d *decoder) checkKeys(n *node, path string) {
+	checkKeys(d.entry.src, n, path, d.report)
 }
 
 // decodeMember decodes one key of the entry.

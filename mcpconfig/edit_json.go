@@ -11,7 +11,9 @@ import (
 
 func (jsonSyntax) key(name string) string { return quote(name) }
 
-func (j jsonSyntax) replaceValue(src []byte, parent *node, m *member, value *node) ([]splice, bool) {
+func (j jsonSyntax) replaceValue(
+	src []byte, parent *node, m *member, value *node,
+) ([]splice, bool) {
 	w := jsonWriter{
 		unit: indentUnit(src), newline: newline(src),
 		inline: !firstOnLine(src, m.keyStart) || j.isInline(src, parent),
@@ -62,7 +64,9 @@ func (j jsonSyntax) insert(src []byte, parent *node, key string, value *node) ([
 }
 
 // insertFirst adds the first member of an empty map, whose text ends at end.
-func (w *jsonWriter) insertFirst(src []byte, parent *node, end int, key string, value *node) ([]splice, bool) {
+func (w *jsonWriter) insertFirst(
+	src []byte, parent *node, end int, key string, value *node,
+) ([]splice, bool) {
 	indent := indentAt(src, parent.start)
 	if w.inline {
 		w.writeMember(key, value, indent)

@@ -11,7 +11,9 @@ import (
 
 func (yamlSyntax) key(name string) string { return yamlText(name) }
 
-func (y yamlSyntax) replaceValue(src []byte, parent *node, m *member, value *node) ([]splice, bool) {
+func (yamlSyntax) replaceValue(
+	src []byte, parent *node, m *member, value *node,
+) ([]splice, bool) {
 	v := m.value
 	if v.end < 0 || m.keyEnd < 0 {
 		return nil, false
@@ -54,7 +56,7 @@ func (yamlSyntax) replaceItem(_ []byte, item, value *node) ([]splice, bool) {
 	return []splice{{item.start, item.end, (&yamlWriter{}).inline(value)}}, true
 }
 
-func (y yamlSyntax) insert(src []byte, parent *node, key string, value *node) ([]splice, bool) {
+func (yamlSyntax) insert(src []byte, parent *node, key string, value *node) ([]splice, bool) {
 	w := yamlWriter{unit: indentUnit(src), newline: newline(src)}
 	if parent.flow {
 		return w.insertFlow(src, parent, key, value)
@@ -73,7 +75,9 @@ func (y yamlSyntax) insert(src []byte, parent *node, key string, value *node) ([
 }
 
 // insertFlow adds a member to a map in braces.
-func (w *yamlWriter) insertFlow(src []byte, parent *node, key string, value *node) ([]splice, bool) {
+func (w *yamlWriter) insertFlow(
+	src []byte, parent *node, key string, value *node,
+) ([]splice, bool) {
 	text := yamlText(key) + ": " + w.inline(value)
 	if len(parent.members) == 0 {
 		return []splice{{parent.start + 1, parent.start + 1, text}}, parent.end > 0

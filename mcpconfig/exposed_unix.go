@@ -11,7 +11,7 @@ func (l *loader) checkExposed(sources ...*source) {
 		if s.mode&0o077 == 0 || !s.holdsValues() {
 			continue
 		}
-		l.report(s, -1, "", CodeFileExposed, "chmod 600 "+s.path,
+		l.report(s.at(-1), CodeFileExposed, "chmod 600 "+s.path,
 			"the file holds values of env or headers and has mode %#o: other users may read it", s.mode)
 	}
 }

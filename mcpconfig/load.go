@@ -57,7 +57,7 @@ func loadFolder(dir string, opts Options, given *source) (*Config, error) {
 	l.checkExposed(servers, general)
 	l.checkIgnored(dir)
 	if !servers.exists && !general.exists {
-		l.report(servers, -1, "", CodeConfigNone,
+		l.report(servers.at(-1), CodeConfigNone,
 			fmt.Sprintf("create %s, with {\"mcpServers\": {\"NAME\": {\"command\": …}}}", servers.path),
 			"there is no configuration yet")
 	}
@@ -101,18 +101,26 @@ func newLoader(opts Options) *loader {
 	return l
 }
 
-// report adds a finding at an offset of a file; a negative one means the whole file.
-func (l *loader) report(
-	s *source, offset int, server string, code Code, fix, format string, args ...any,
-) {
-	p := s.position(offset)
+// spot is what a finding is about.
+type spot struct {
+	src    *source
+	offset int    // negative when the whole file is meant
+	server string // empty when no single server is meant
+}
+
+// at returns the spot at an offset of the file.
+func (s *source) at(offset int) spot { return spot{src: s, offset: offset} }
+
+// report adds a finding.
+func (l *loader) report(at spot, code Code, fix, format string, args ...any) {
+	p := at.src.position(at.offset)
 	l.findings = append(l.findings, Finding{
 		Severity: code.Severity(),
 		Code:     code,
 		File:     p.File,
 		Line:     p.Line,
 		Column:   p.Column,
-		Server:   server,
+		Server:   at.server,
 		Message:  fmt.Sprintf(format, args...),
 		Fix:      fix,
 	})
@@ -133,7 +141,7 @@ func (l *loader) read(path string) *source {
 		s.root = nil
 	}
 	if ferr != nil {
-		l.report(s, ferr.offset, "", ferr.code, ferr.fix, "%s", ferr.message)
+		l.report(s.at(ferr.offset), ferr.code, ferr.fix, "%s", ferr.message)
 	}
 	return s
 }
@@ -187,10 +195,10 @@ func (l *loader) serversEntries(s *source) []entry {
 		case m.key == "mcpServers" || isSpare(m.key):
 		case m.key == "servers" && root == nil:
 			root = m
-			l.report(s, m.keyStart, "", CodeRootDialect, "rename the key to mcpServers",
+			l.report(s.at(m.keyStart), CodeRootDialect, "rename the key to mcpServers",
 				"servers is VS Code's key; it is read as mcpServers")
 		case isDialectRoot(m.key):
-			l.report(s, m.keyStart, "", CodeRootUnread,
+			l.report(s.at(m.keyStart), CodeRootUnread,
 				"move the servers to mcpServers",
 				"%s is another client's key and is not read", m.key)
 		default:
@@ -216,12 +224,12 @@ func isDialectRoot(key string) bool {
 // servers, a map with command or url is most likely a server in the wrong place.
 func (l *loader) reportRootKey(s *source, m *member, noRoot bool) {
 	if noRoot && (m.value.get("command") != nil || m.value.get("url") != nil) {
-		l.report(s, m.keyStart, "", CodeRootMissing,
+		l.report(s.at(m.keyStart), CodeRootMissing,
 			`put all servers into {"mcpServers": {…}}`,
 			"the server %q stands outside of mcpServers", shorten(m.key))
 		return
 	}
-	l.report(s, m.keyStart, "", CodeKeyUnknown, didYouMean(m.key, []string{"mcpServers"}),
+	l.report(s.at(m.keyStart), CodeKeyUnknown, didYouMean(m.key, []string{"mcpServers"}),
 		"unknown key %q", shorten(m.key))
 }
 
@@ -240,7 +248,7 @@ func (l *loader) sectionEntries(s *source, section *member) []entry {
 		return nil
 	case mapNode:
 	default:
-		l.report(s, section.value.start, "", CodeSectionNotMap, "write it as a map of names and servers",
+		l.report(s.at(section.value.start), CodeSectionNotMap, "write it as a map of names and servers",
 			"%s is %s, not a map", section.key, section.value.kind.noun())
 		return nil
 	}
@@ -260,15 +268,26 @@ func (l *loader) sectionEntries(s *source, section *member) []entry {
 
 // checkSectionKeys reports keys of a section that stand there twice or aren't text.
 func (l *loader) checkSectionKeys(s *source, section *node, path string) {
+	checkKeys(s, section, path, func(offset int, code Code, fix, format string, args ...any) {
+		l.report(s.at(offset), code, fix, format, args...)
+	})
+}
+
+// checkKeys reports keys that a map has twice, and keys that aren't text. The path is that of
+// the map with a dot at its end, or empty.
+func checkKeys(
+	s *source, n *node, path string,
+	report func(offset int, code Code, fix, format string, args ...any),
+) {
 	seen := map[string]int{}
-	for _, m := range section.members {
+	for _, m := range n.members {
 		first, again := seen[m.key]
 		switch {
 		case m.invalid:
-			l.report(s, m.keyStart, "", CodeKeyInvalid, "write text as the key",
+			report(m.keyStart, CodeKeyInvalid, "write text as the key",
 				"a key is a list, a map or a tagged value")
 		case again:
-			l.report(s, m.keyStart, "", CodeKeyDuplicate, "keep one of them",
+			report(m.keyStart, CodeKeyDuplicate, "keep one of them",
 				"%s is there twice, first at %s", showPath(path+m.key), s.position(first))
 		default:
 			seen[m.key] = m.keyStart
@@ -287,20 +306,20 @@ func (l *loader) servers(entries []entry) []*Server {
 	similar := map[string]entry{}
 	for _, e := range entries {
 		if !serverName.MatchString(e.name) {
-			l.report(e.src, e.member.keyStart, "", CodeServerInvalidName,
+			l.report(e.src.at(e.member.keyStart), CodeServerInvalidName,
 				"use letters, digits, _, - and ., at most 64, a letter or digit first",
 				"a server can't have the name %q", shorten(e.name))
 			continue
 		}
 		if winner, ok := first[e.name]; ok {
-			l.report(e.src, e.member.keyStart, e.name, CodeServerShadowed, "keep one of the two",
+			l.report(e.spot(), CodeServerShadowed, "keep one of the two",
 				"this entry is not used: the one at %s replaces it as a whole", winner.place())
 			continue
 		}
 		first[e.name] = e
 		folded := strings.ToLower(e.name)
 		if other, ok := similar[folded]; ok {
-			l.report(e.src, e.member.keyStart, e.name, CodeServerSimilarName, "rename one of them",
+			l.report(e.spot(), CodeServerSimilarName, "rename one of them",
 				"the name differs from %q at %s only in case", other.name, other.place())
 		} else {
 			similar[folded] = e
@@ -319,6 +338,9 @@ func (l *loader) servers(entries []entry) []*Server {
 // place returns where the entry's name stands.
 func (e entry) place() Position { return e.src.position(e.member.keyStart) }
 
+// spot returns the entry's name as what a finding is about.
+func (e entry) spot() spot { return spot{e.src, e.member.keyStart, e.name} }
+
 // checkIgnored reports files that people take for configuration and that aren't read.
 func (l *loader) checkIgnored(dir string) {
 	for name, instead := range map[string]string{
@@ -327,7 +349,7 @@ func (l *loader) checkIgnored(dir string) {
 		".mcp.json":   ServersFile,
 	} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			l.report(&source{name: name}, -1, "", CodeFileIgnored,
+			l.report((&source{name: name}).at(-1), CodeFileIgnored,
 				"move what it says to "+instead, "this file is not read, only %s is", instead)
 		}
 	}

@@ -90,12 +90,12 @@ func (l *loader) apply(s *source, setting setting, path string, n *node, values 
 	want := setting.set(values, n)
 	switch {
 	case want != "" && setting.foreign:
-		l.report(s, n.start, "", CodeSettingIgnored, "write "+want,
+		l.report(s.at(n.start), CodeSettingIgnored, "write "+want,
 			"%s is not %s: the default is used", path, want)
 	case want != "":
-		l.report(s, n.start, "", settingCode(n, setting), "write "+want, "%s is not %s", path, want)
+		l.report(s.at(n.start), settingCode(n, setting), "write "+want, "%s is not %s", path, want)
 	case setting.noEffect != "":
-		l.report(s, n.start, "", CodeFieldNoEffect, "nothing, but don't rely on it",
+		l.report(s.at(n.start), CodeFieldNoEffect, "nothing, but don't rely on it",
 			"%s has no effect in this version: %s", path, setting.noEffect)
 	}
 }
@@ -129,7 +129,7 @@ func (l *loader) checkOwnSection(s *source, section *member, table []setting) {
 		return
 	case mapNode:
 	default:
-		l.report(s, section.value.start, "", CodeSectionNotMap, "write it as a map of keys and values",
+		l.report(s.at(section.value.start), CodeSectionNotMap, "write it as a map of keys and values",
 			"%s is %s, not a map", section.key, section.value.kind.noun())
 		return
 	}
@@ -140,14 +140,14 @@ func (l *loader) checkOwnSection(s *source, section *member, table []setting) {
 		}
 	}
 	if known == nil {
-		l.report(s, section.keyStart, "", CodeFieldNoEffect, "nothing, but don't rely on it",
+		l.report(s.at(section.keyStart), CodeFieldNoEffect, "nothing, but don't rely on it",
 			"the section %s has no effect in this version", section.key)
 		return
 	}
 	l.checkSectionKeys(s, section.value, section.key+".")
 	for _, m := range section.value.members {
 		if !m.invalid && !slices.Contains(known, m.key) {
-			l.report(s, m.keyStart, "", CodeKeyUnknown, didYouMean(m.key, known),
+			l.report(s.at(m.keyStart), CodeKeyUnknown, didYouMean(m.key, known),
 				"unknown key %q in %s", shorten(m.key), section.key)
 		}
 	}

@@ -185,7 +185,8 @@ func (d *decoder) checkReference(key string, n *node) {
 func (d *decoder) checkEffects() {
 	s := d.server
 	if s.Transport != Stdio {
-		d.report(d.entry.member.keyStart, CodeServerUnsupported, "nothing; a later version will connect to it",
+		d.report(d.entry.member.keyStart, CodeServerUnsupported,
+			"nothing; a later version will connect to it",
 			"servers at a URL are not connected yet: the entry is checked and listed, and that is all")
 		return
 	}

@@ -136,7 +136,8 @@ func (d *decoder) checkPattern(pattern, key string, n *node) bool {
 		return false
 	}
 	if _, err := glob.Compile(pattern); err != nil {
-		d.report(n.start, CodeToolsBadPattern, `put a backslash before a character that is meant literally`,
+		d.report(n.start, CodeToolsBadPattern,
+			"put a backslash before a character that is meant literally",
 			"%s: %q is not a glob", key, shorten(pattern))
 		return false
 	}
@@ -148,7 +149,7 @@ func (d *decoder) textMap(p *map[string]string, f *field, m member) bool {
 	if m.value.kind != mapNode {
 		return d.wrongType(m.key, "a map of names and strings", "write it as name: value pairs", m.value)
 	}
-	d.checkDuplicates(m.value, m.key+".")
+	d.checkKeys(m.value, m.key+".")
 	texts := make(map[string]string, len(m.value.members))
 	ok := true
 	for _, item := range m.value.members {
@@ -320,7 +321,7 @@ func (d *decoder) sandbox(p *Sandbox, m member) bool {
 	if m.value.kind != mapNode {
 		return d.wrongType(m.key, "a map", "write {mode: best-effort}, for example", m.value)
 	}
-	d.checkDuplicates(m.value, m.key+".")
+	d.checkKeys(m.value, m.key+".")
 	ok := true
 	for _, item := range m.value.members {
 		if item.invalid || item.value.kind == nullNode {
@@ -352,7 +353,8 @@ func (d *decoder) network(p *Network, key, path string, n *node) bool {
 		return choose(d, &p.Mode, networkWords(), key, n)
 	}
 	if n.kind != listNode {
-		return d.wrongType(key, "none, all or a list of host:port", `write ["example.com:443"], for example`, n)
+		return d.wrongType(key, "none, all or a list of host:port",
+			`write ["example.com:443"], for example`, n)
 	}
 	p.Mode = NetworkListed
 	ok := d.list(&p.Hosts, nil, key, path, n)
