@@ -32,11 +32,13 @@ func Main() {
 	if len(os.Args) == 0 || os.Args[0] != launcherName {
 		return
 	}
+	// Not os.Exit: there is nothing to flush, and what it runs in a binary with
+	// the race detector sleeps for a second.
 	if err := launch(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", launcherName, err)
-		os.Exit(1)
+		syscall.Exit(1)
 	}
-	os.Exit(0)
+	syscall.Exit(0)
 }
 
 // A launcher is the state of a launcher's process. One goroutine, that of Main,
@@ -83,7 +85,7 @@ func launch() error {
 // server. And a signal that is handled is set to its default action by exec,
 // whereas one that the host's parent ignored would be ignored by the server.
 func takeSignals() chan os.Signal {
-	signal.Notify(make(chan os.Signal)) // nobody receives: dropped
+	signal.Notify(make(chan os.Signal, 1)) // nobody receives: dropped
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 	return children
