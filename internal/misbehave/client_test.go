@@ -115,11 +115,18 @@ func (c *client) message() message {
 // call calls a tool and returns the text of its answer.
 func (c *client) call(id int, tool, args string) string {
 	c.t.Helper()
-	m := c.request(id, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))
+	c.sendCall(id, tool, args)
+	m := c.message()
 	if string(m.ID) != fmt.Sprint(id) {
 		c.t.Errorf("%s: an answer to %s, want %d", tool, m.ID, id)
 	}
 	return c.text(m)
+}
+
+// sendCall calls a tool.
+func (c *client) sendCall(id int, tool, args string) {
+	c.t.Helper()
+	c.send(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, args)
 }
 
 // text returns the first text of a result.

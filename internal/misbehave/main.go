@@ -41,31 +41,31 @@ func Main() {
 	opts, err := parseOptions(os.Args[2:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "misbehave:", err)
-		os.Exit(2)
+		exit(2)
 	}
 	if err := begin(opts); err != nil {
 		fmt.Fprintln(os.Stderr, "misbehave:", err)
-		os.Exit(2)
+		exit(2)
 	}
 	newServer(opts, os.Stdin, os.Stdout, os.Stderr).serve()
-	os.Exit(finish(opts))
+	exit(finish(opts))
 }
 
 // begin does what the flags say of the time before the first message.
 func begin(opts *options) error {
 	if opts.exitAtStart {
-		os.Exit(opts.exitCode)
+		exit(opts.exitCode)
 	}
 	if opts.traceback {
 		fmt.Fprint(os.Stderr, traceback)
-		os.Exit(1)
+		exit(1)
 	}
 	if opts.ignoreTerm {
 		// Not signal.Ignore, which the workers would inherit.
-		signal.Notify(make(chan os.Signal), syscall.SIGTERM)
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
 	}
 	if opts.exitAfter > 0 {
-		time.AfterFunc(opts.exitAfter, func() { os.Exit(opts.exitCode) })
+		time.AfterFunc(opts.exitAfter, func() { exit(opts.exitCode) })
 	}
 	if err := dumpEnv(opts.envDump); err != nil {
 		return err
@@ -76,7 +76,8 @@ func begin(opts *options) error {
 	if err := startWorker(opts.setsidWorker, true); err != nil {
 		return err
 	}
-	for opts.spin {
+	if opts.spin {
+		spin()
 	}
 	return nil
 }
@@ -119,6 +120,16 @@ func forever() {
 		time.Sleep(time.Hour)
 	}
 }
+
+// spin burns a core.
+func spin() {
+	for n := uint(0); ; n++ {
+	}
+}
+
+// exit ends the process at once. What os.Exit runs before, in a binary with the
+// race detector, sleeps for a second.
+func exit(code int) { syscall.Exit(code) }
 
 // flood returns n bytes of lines.
 func flood(n int) []byte {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 )
@@ -109,7 +108,7 @@ func (s *server) request(m *message) {
 	switch {
 	case s.opts.exitOnUnknown:
 		s.out.note("unknown method " + m.Method)
-		os.Exit(1)
+		exit(1)
 	case !s.opts.silentOnUnknown:
 		s.out.fail(m.ID, methodNotFound, "Method not found: "+m.Method)
 	}

@@ -84,7 +84,7 @@ func TestToolListFlags(t *testing.T) {
 		{nil, always, []string{"echo", "weird"}},
 		{[]string{"--tools", "300"}, always + 300, []string{"tool_1", "tool_300"}},
 		{[]string{"--grow-tools"}, always + 1, []string{"grow"}},
-		{[]string{"--long-names"}, always + len(longNames()), []string{strings.Repeat("l", 70), "with.dots.and-dashes"}},
+		{[]string{"--long-names"}, always + len(longNames()), []string{strings.Repeat("l", 70), "with space"}},
 		{[]string{"--bad-schemas"}, always + len(badSchemas()), []string{"bad_missing", "bad_circular"}},
 		{[]string{"--dup-tools"}, always + 1, []string{"echo"}},
 	} {

@@ -17,10 +17,10 @@ type tool struct {
 	description string
 	schema      string // its input schema as JSON, or "" for a tool without one
 	serial      bool   // nothing else is read while it runs
-	run         func(*call) (result string)
-}
 
-// A run function returns the result as JSON, or "" for no answer.
+	// run returns the result as JSON, or "" for no answer.
+	run func(*call) (result string)
+}
 
 // tools returns the tools that are always there.
 func tools() []*tool {
@@ -47,12 +47,10 @@ func tools() []*tool {
 		{name: "log", schema: object("level", "text"), serial: true, run: logMessage},
 		{name: "weird", schema: object(), run: func(*call) string { return weird }},
 		{name: "bad_json", schema: object(), run: strayLine(`{"jsonrpc":"2.0","id":,"result"}`)},
-		{name: "truncated_line", schema: object(), run: strayLine(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"ty`)},
-		{name: "array_line", schema: object(), run: strayLine(`[{"jsonrpc":"2.0","method":"notifications/message"},7]`)},
-		{
-			name: "null_id_error", schema: object(),
-			run: strayLine(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`),
-		},
+		{name: "truncated_line", schema: object(), run: strayLine(`{"jsonrpc":"2.0","id":1,"result":{"conten`)},
+		{name: "array_line", schema: object(), run: strayLine(`[{"jsonrpc":"2.0","method":"notifications/x"},7]`)},
+		{name: "null_id_error", schema: object(), run: strayLine(
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`)},
 	}
 }
 
@@ -96,7 +94,7 @@ func sleep(c *call) string {
 func big(c *call) string { return textResult(strings.Repeat("b", c.number("bytes"))) }
 
 func crash(c *call) string {
-	os.Exit(c.number("code"))
+	exit(c.number("code"))
 	return ""
 }
 

@@ -34,15 +34,15 @@ func TestToolsThatKeepState(t *testing.T) {
 
 func TestWeirdResult(t *testing.T) {
 	c := start(t)
-	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"weird"}}`)
+	c.sendCall(1, "weird", `{}`)
 	c.want(`{"jsonrpc":"2.0","id":1,"result":` + weird + `}`)
 }
 
 func TestCallsRunConcurrently(t *testing.T) {
 	c := start(t)
-	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleep","arguments":{"ms":60000}}}`)
+	c.sendCall(1, "sleep", `{"ms":60000}`)
 	c.ping()
-	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hang"}}`)
+	c.sendCall(2, "hang", `{}`)
 	c.ping()
 	if got := c.call(3, "sleep", `{"ms":1}`); got != "slept" {
 		t.Errorf("got %q", got)
@@ -51,7 +51,7 @@ func TestCallsRunConcurrently(t *testing.T) {
 
 func TestSerialSleepBlocks(t *testing.T) {
 	c := start(t)
-	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleep_serial","arguments":{"ms":100}}}`)
+	c.sendCall(1, "sleep_serial", `{"ms":100}`)
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	if first := c.message(); string(first.ID) != "1" {
 		t.Errorf("the first answer is to %s", first.ID)
@@ -61,10 +61,9 @@ func TestSerialSleepBlocks(t *testing.T) {
 func TestCancelledSleepLeavesItsMarkAndNoAnswer(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "marker")
 	c := start(t)
-	c.send(`{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"sleep","arguments":{"ms":60000,"marker":%q}}}`,
-		marker)
+	c.sendCall(77, "sleep", fmt.Sprintf(`{"ms":60000,"marker":%q}`, marker))
 	c.ping()
-	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s","reason":"test"}}`)
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77,"reason":"test"}}`)
 	eventually(t, "the marker is written", func() bool {
 		_, err := os.Stat(marker)
 		return err == nil
@@ -125,7 +124,7 @@ func TestNotifications(t *testing.T) {
 		},
 		{"grow", `{}`, `"method":"notifications/tools/list_changed","params":{}`, "grown_1"},
 	} {
-		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, test.tool, test.args)
+		c.sendCall(1, test.tool, test.args)
 		c.want(`{"jsonrpc":"2.0",` + test.want + `}`)
 		if got := c.text(c.message()); got != test.answer {
 			t.Errorf("%s: %q", test.tool, got)
@@ -143,11 +142,11 @@ func TestStrayLines(t *testing.T) {
 	c := start(t)
 	for tool, begin := range map[string]string{
 		"bad_json":       `{"jsonrpc":"2.0","id":,`,
-		"truncated_line": `{"jsonrpc":"2.0","id":1,"result":{"content":[{"ty` + "\n",
+		"truncated_line": `{"jsonrpc":"2.0","id":1,"result":{"conten` + "\n",
 		"array_line":     `[`,
 		"null_id_error":  `{"jsonrpc":"2.0","id":null,"error"`,
 	} {
-		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q}}`, tool)
+		c.sendCall(1, tool, `{}`)
 		if got := c.line(); !strings.HasPrefix(got, begin) {
 			t.Errorf("%s: %q, want %q", tool, got, begin)
 		}
@@ -174,7 +173,7 @@ func TestAnswerFlags(t *testing.T) {
 
 func TestNoNewlineFlood(t *testing.T) {
 	c := start(t, "--no-newline-flood", "300000")
-	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count"}}`)
+	c.sendCall(1, "count", `{}`)
 	c.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 	if got, want := c.line(), strings.Repeat("x", 300_000)+pong+"\n"; got != want {
 		t.Errorf("a line of %d bytes, want %d: %.100q", len(got), len(want), got)
@@ -191,7 +190,7 @@ func TestEndingTools(t *testing.T) {
 		{"kill_self", `{}`, -1},
 	} {
 		c := start(t)
-		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, test.tool, test.args)
+		c.sendCall(1, test.tool, test.args)
 		if got := c.exit(); got != test.code {
 			t.Errorf("%s %s: exit code %d, want %d", test.tool, test.args, got, test.code)
 		}
@@ -200,7 +199,7 @@ func TestEndingTools(t *testing.T) {
 
 func TestCloseStdout(t *testing.T) {
 	c := start(t)
-	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"close_stdout"}}`)
+	c.sendCall(1, "close_stdout", `{}`)
 	for line := range c.lines {
 		t.Errorf("a line: %q", line)
 	}
