@@ -36,11 +36,8 @@ func (c *Catalog) Set(server string, next *Listing) []Kind {
 	} else {
 		c.listings[server] = next
 	}
-	changed := differing(last, next)
-	if len(changed) > 0 {
-		c.index()
-	}
-	return changed
+	c.index()
+	return differing(last, next)
 }
 
 // differing returns the kinds in which two listings differ.

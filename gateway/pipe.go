@@ -14,7 +14,7 @@ import (
 
 const (
 	pipeQueueBytes = 64 << 20         // of messages that a client on a pipe hasn't read yet
-	drainTimeout   = 30 * time.Second // for requests that run when a client closes its side
+	drainTimeout   = 10 * time.Second // for requests that run when a client closes its side
 )
 
 // ServePipe serves one client over a pair of streams, as the stdio transport

@@ -123,22 +123,28 @@ func (u *upstream) discover(ctx context.Context) {
 		return // it went again; the next time it is ready comes with a refresh
 	}
 	listing, err := catalog.Discover(ctx, u.name, u.src)
-	u.mu.Lock()
-	u.readOf, u.readAt = hello.Generation, time.Now()
-	u.mu.Unlock()
 	if err != nil {
+		u.read(hello)
 		u.warn("its tools could not be listed: " + err.Error())
 		return
 	}
-	u.sharer.restore()
 	changed := u.gateway.catalog.Set(u.name, listing)
+	u.read(hello)
 	u.report(listing)
+	u.sharer.restore()
 	if loud {
 		changed = declared(hello)
 	}
 	for _, kind := range changed {
 		u.gateway.news.add(u.name, kind)
 	}
+}
+
+// read notes that the listing of this process was read, or can't be.
+func (u *upstream) read(hello *source.Hello) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.readOf, u.readAt = hello.Generation, time.Now()
 }
 
 // declared are the kinds that the server has.

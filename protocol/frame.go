@@ -72,46 +72,43 @@ func (r *Reader) Next() ([]byte, error) {
 
 // line reads up to and including the next newline.
 func (r *Reader) line() ([]byte, error) {
-	var frame []byte
+	var before pile
 	for {
 		part, err := r.src.ReadSlice('\n')
 		if err == nil || errors.Is(err, io.EOF) {
-			return r.last(frame, part, err)
+			return r.last(&before, part, err)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return nil, err
 		}
-		frame = append(frame, part...)
-		if int64(len(frame)) > r.max {
-			return nil, r.skip(frame)
+		before.add(part)
+		if before.size > r.max {
+			return nil, r.skip(&before)
 		}
 	}
 }
 
 // last joins the end of a line to what was read of it before.
-func (r *Reader) last(frame, part []byte, err error) ([]byte, error) {
-	size := int64(len(frame) + len(part))
+func (r *Reader) last(before *pile, part []byte, err error) ([]byte, error) {
+	size := before.size + int64(len(part))
 	if size > r.max+1 { // the newline is not counted
 		s := newTopScanner()
-		s.write(frame)
+		before.each(s.write)
 		s.write(part)
 		return nil, s.tooLarge(size, r.max)
 	}
 	if size == 0 {
-		return nil, err
+		return nil, err // at the end of the stream
 	}
-	if err != nil && len(trim(part)) == 0 && len(frame) == 0 {
-		return nil, err
-	}
-	return append(frame, part...), nil
+	return before.join(part), nil
 }
 
 // skip reads on to the end of an overlong line without storing it, looking for
 // its id.
-func (r *Reader) skip(begin []byte) error {
+func (r *Reader) skip(begin *pile) error {
 	s := newTopScanner()
-	s.write(begin)
-	size := int64(len(begin))
+	begin.each(s.write)
+	size := begin.size
 	for {
 		part, err := r.src.ReadSlice('\n')
 		size += int64(len(part))
@@ -125,6 +122,49 @@ func (r *Reader) skip(begin []byte) error {
 			return fmt.Errorf("%w: %d bytes", ErrRunaway, size)
 		}
 	}
+}
+
+// The sizes of a pile's chunks, in bytes.
+const (
+	firstChunk = 256 << 10
+	maxChunk   = 8 << 20
+)
+
+// A pile collects the parts of a long line. Growing one slice instead would copy
+// each byte several times.
+type pile struct {
+	chunks [][]byte
+	size   int64
+}
+
+// add copies a part.
+func (p *pile) add(part []byte) {
+	p.size += int64(len(part))
+	for len(part) > 0 {
+		last := len(p.chunks) - 1
+		if last < 0 || len(p.chunks[last]) == cap(p.chunks[last]) {
+			p.chunks = append(p.chunks, make([]byte, 0, min(firstChunk<<min(len(p.chunks), 8), maxChunk)))
+			last++
+		}
+		chunk := p.chunks[last]
+		n := min(len(part), cap(chunk)-len(chunk))
+		p.chunks[last] = append(chunk, part[:n]...)
+		part = part[n:]
+	}
+}
+
+// each hands out the chunks in order.
+func (p *pile) each(take func([]byte)) {
+	for _, chunk := range p.chunks {
+		take(chunk)
+	}
+}
+
+// join returns everything and the last part as one slice of its own.
+func (p *pile) join(part []byte) []byte {
+	line := make([]byte, 0, p.size+int64(len(part)))
+	p.each(func(chunk []byte) { line = append(line, chunk...) })
+	return append(line, part...)
 }
 
 // trim takes off white space and a UTF-8 byte order mark.

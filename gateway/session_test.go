@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/garraia/garra/source"
+)
+
+func TestHandshakeRules(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.dial("")
+	if m := c.request("ping", `{}`); m.Error != nil {
+		t.Errorf("ping before initialize: %s", m.Error)
+	}
+	if m := c.request("tools/list", `{}`); m.Error == nil {
+		t.Error("a request before initialize is served")
+	}
+	if m := c.request("server/discover", `{}`); m.Error == nil || !strings.Contains(string(m.Error), "-32601") {
+		t.Errorf("the probe for an era without handshake: %s %s", m.Result, m.Error)
+	}
+	for asked, want := range map[string]string{
+		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2099-01-01": "2025-11-25",
+	} {
+		c := r.dial("")
+		m := c.request("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{}}`, asked))
+		if !strings.Contains(string(m.Result), fmt.Sprintf(`"protocolVersion":%q`, want)) {
+			t.Errorf("asked for %s: %s", asked, m.Result)
+		}
+		if m := c.request("initialize", `{"protocolVersion":"2025-11-25"}`); m.Error == nil {
+			t.Error("a second initialize is served")
+		}
+	}
+}
+
+func TestMalformedMessagesGetAnErrorAndTheSessionGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.connect("", `{}`)
+	for _, line := range []string{
+		`nonsense`, `{"jsonrpc":"2.0","id":`, `[]`, `[{"jsonrpc":"2.0","id":7,"method":"ping"}]`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a__echo","name":"a__env"}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a__echo","Name":"env"}}`,
+	} {
+		c.mu.Lock()
+		delete(c.answers, "null")
+		c.mu.Unlock()
+		c.write(line)
+		if m := c.answer("null"); m.Error == nil {
+			t.Errorf("%s: %s", line, m.Result)
+		}
+	}
+	if got := c.text("a__echo", `{"text":"x"}`); got != "x" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestSlowCallsBlockNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.connect("", `{}`)
+	slow := c.send("tools/call", callParams("a__sleep", `{"ms":2000}`))
+	var quick []string
+	for range 8 {
+		quick = append(quick, c.send("tools/call", callParams("a__sleep", `{"ms":50}`)))
+	}
+	for _, id := range quick {
+		c.answer(id)
+	}
+	if m := c.request("ping", "{}"); m.Error != nil || c.answered(slow) {
+		t.Errorf("ping: %s; slow answered: %v", m.Error, c.answered(slow))
+	}
+}
+
+func TestCancellationReachesTheServerAndIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c, other := r.connect("a", `{}`), r.connect("a", `{}`)
+	marker := filepath.Join(t.TempDir(), "cancelled")
+	a := c.send("tools/call", callParams("sleep", fmt.Sprintf(`{"ms":60000,"marker":%q}`, marker)))
+	b := other.send("tools/call", callParams("sleep", `{"ms":300}`))
+	c.text("echo", `{"text":"by now the server has both calls"}`)
+	c.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%s,"reason":"changed my mind"}`, a))
+	eventually(t, "the server saw the cancellation", func() bool {
+		_, err := os.Stat(marker)
+		return err == nil
+	})
+	if m := other.answer(b); m.Error != nil {
+		t.Errorf("another client's call failed: %s", m.Error)
+	}
+	if c.answered(a) {
+		t.Error("the cancelled call was answered")
+	}
+	if got := c.text("echo", `{"text":"x"}`); got != "x" {
+		t.Errorf("the session is broken: %q", got)
+	}
+}
+
+func TestProgressComesUnderTheClientsTokenAndRestartsTheTimer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	e := entry("a")
+	e.CallTimeout = time.Second
+	r.apply(e)
+	c := r.connect("a", `{}`)
+	id := c.send("tools/call", `{"name":"progress","arguments":{"n":8,"ms":300},"_meta":{"progressToken":"my \"token\""}}`)
+	for n := range 8 {
+		m := c.note("notifications/progress", n+1)
+		if !strings.Contains(string(m.Params), `"progressToken":"my \"token\""`) {
+			t.Fatalf("got %s", m.Params)
+		}
+	}
+	if m := c.answer(id); failureCode(m) != "" || m.Error != nil {
+		t.Errorf("a call with progress timed out: %s %s", m.Result, m.Error)
+	}
+	m := c.request("tools/call", callParams("hang", "{}"))
+	if failureCode(m) != "call.timeout" {
+		t.Errorf("a call without progress: %s %s", m.Result, m.Error)
+	}
+}
+
+func TestServersQuestionsReachTheClientWhoseCallCausedThem(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	asked, other := r.connect("a", `{"elicitation":{},"sampling":{}}`), r.connect("a", `{"elicitation":{}}`)
+	id := asked.send("tools/call", callParams("ask_elicitation", `{"text":"who?"}`))
+	q := asked.question("elicitation/create")
+	asked.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"n":9007199254740993}}}`, q.ID))
+	if m := asked.answer(id); !strings.Contains(string(m.Result), "9007199254740993") {
+		t.Errorf("the answer did not reach the server: %s %s", m.Result, m.Error)
+	}
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	if len(other.asked) > 0 {
+		t.Errorf("another client was asked: %v", other.asked)
+	}
+}
+
+func TestQuestionsThatNobodyCanAnswerFailFast(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	without := r.connect("a", `{}`)
+	if m := without.request("tools/call", callParams("ask_sampling", `{"text":"x"}`)); !strings.Contains(string(m.Result)+string(m.Error), "can't be asked") {
+		t.Errorf("got %s %s", m.Result, m.Error)
+	}
+	one, two := r.connect("a", `{"sampling":{}}`), r.connect("a", `{"sampling":{}}`)
+	two.send("tools/call", callParams("sleep", `{"ms":3000}`))
+	two.text("echo", `{"text":"by now the server has the call"}`)
+	eventually(t, "the question is refused as ambiguous", func() bool {
+		m := one.request("tools/call", callParams("ask_sampling", `{"text":"x"}`))
+		return strings.Contains(string(m.Result)+string(m.Error), "sharing: session")
+	})
+}
+
+func TestNotificationsOfAllKindsArrive(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a", "--caps", `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"logging":{}}`))
+	c := r.connect("a", `{}`)
+	c.call("log", `{"level":"error","text":"boom"}`)
+	c.note("notifications/message", 1)
+	for _, method := range []string{
+		"notifications/tools/list_changed", "notifications/prompts/list_changed",
+		"notifications/resources/list_changed", "notifications/vendor/thing",
+	} {
+		c.call("emit", fmt.Sprintf(`{"method":%q,"params":{}}`, method))
+		c.note(method, 1)
+	}
+	c.request("resources/subscribe", `{"uri":"test://static"}`)
+	c.call("emit", `{"method":"notifications/resources/updated","params":{"uri":"test://static","extra":1.0}}`)
+	if m := c.note("notifications/resources/updated", 1); !strings.Contains(string(m.Params), `"extra":1.0`) {
+		t.Errorf("got %s", m.Params)
+	}
+}
+
+func TestGrowingToolListReachesClients(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a", "--grow-tools"))
+	c := r.connect("", `{}`)
+	before := len(c.names())
+	c.call("a__grow", `{}`)
+	c.note("notifications/tools/list_changed", 1)
+	eventually(t, "the new tool is listed", func() bool { return len(c.names()) > before })
+}
+
+func TestKilledServerAnswersAtOnceAndComesBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.connect("", `{}`)
+	c.names()
+	hanging := c.send("tools/call", callParams("a__hang", "{}"))
+	c.text("a__echo", `{"text":"by now the server has the call"}`)
+	m := c.request("tools/call", callParams("a__kill_self", "{}"))
+	if failureCode(m) != "server.crashed" || !strings.Contains(string(m.Result), "killed") {
+		t.Errorf("got %s %s", m.Result, m.Error)
+	}
+	if m := c.answer(hanging); failureCode(m) != "server.crashed" {
+		t.Errorf("the other call: %s %s", m.Result, m.Error)
+	}
+	if got := c.text("a__echo", `{"text":"x"}`); got != "x" {
+		t.Errorf("got %q", got)
+	}
+	if r.supervisor.Server("a").Status().State != source.Ready {
+		t.Error("it is not ready")
+	}
+	if len(c.names()) == 0 {
+		t.Error("no tools after the restart")
+	}
+}
+
+func TestStateLivesBetweenCalls(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.connect("a", `{}`)
+	c.call("login", `{"user":"ann"}`)
+	if got := c.text("whoami", `{}`); got != "ann" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestReloadOfOneServerKeepsTheOthersCalls(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"), entry("b"))
+	c := r.connect("", `{}`)
+	c.names()
+	id := c.send("tools/call", callParams("a__sleep", `{"ms":500}`))
+	changed := entry("b", "--instructions", "new")
+	changed.Origin.Line = 9
+	r.apply(entry("a"), changed, entry("c"))
+	if m := c.answer(id); m.Error != nil || failureCode(m) != "" {
+		t.Errorf("got %s %s", m.Result, m.Error)
+	}
+	eventually(t, "c is listed", func() bool { return len(c.names()) > 0 && r.gateway.Has("c") })
+	r.apply(entry("a"))
+	eventually(t, "b and c are gone", func() bool {
+		for _, n := range c.names() {
+			if !strings.HasPrefix(n, "a__") {
+				return false
+			}
+		}
+		return !r.gateway.Has("b")
+	})
+}
