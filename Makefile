@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything that CI does is a target here. `make test` needs Go and nothing
+# else; `make servers` and `make e2e` need npm.
+
+GO        ?= go
+FUZZTIME  ?= 20s
+BENCH     ?= .
+TESTFLAGS ?=
+
+# Tools are pinned and built into a folder of their version, so that a new
+# version is a new file and an old one is never taken for it.
+GOFUMPT_VERSION     := v0.12.0
+STATICCHECK_VERSION := v0.8.2
+GOFUMPT     := bin/tools/$(GOFUMPT_VERSION)/gofumpt
+STATICCHECK := bin/tools/$(STATICCHECK_VERSION)/staticcheck
+
+GOFILES = $(shell find . -name node_modules -prune -o -name '*.go' -print)
+RIGS    := test/servers test/clients
+STAMPS  := $(RIGS:%=%/node_modules/.installed)
+
+.PHONY: build test check bench e2e servers fuzz fmt lint vet clean
+.DEFAULT_GOAL := build
+
+## build: bin/garra, static and reproducible
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/garra ./cmd/garra
+
+## test: unit, script and house rule tests
+test:
+	$(GO) test $(TESTFLAGS) ./...
+
+## check: everything that must hold before a commit
+check: lint vet
+	$(GO) test -race -shuffle=on -count=1 $(TESTFLAGS) ./...
+
+## lint: formatting and static analysis; the house rules are policy_test.go
+lint: $(GOFUMPT) $(STATICCHECK)
+	@unformatted="$$($(GOFUMPT) -l $(GOFILES))"; \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
+	$(STATICCHECK) ./...
+	$(STATICCHECK) -tags e2e ./test/...
+
+## vet: go vet, as compiled for each system
+vet:
+	GOOS=linux $(GO) vet ./...
+	GOOS=linux $(GO) vet -tags e2e ./test/...
+	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
+
+## fmt: format all Go files
+fmt: $(GOFUMPT)
+	$(GOFUMPT) -w $(GOFILES)
+
+## bench: benchmarks; BENCH=pattern chooses
+bench:
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+## fuzz: every fuzz target for FUZZTIME each
+fuzz:
+	@set -e; for package in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "== $$package $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; \
+	done
+
+## e2e: tests against real servers and clients, with the Node.js of the rig
+e2e: build servers
+	PATH="$(CURDIR)/test/clients/node_modules/.bin:$$PATH" \
+	  $(GO) test -tags e2e -count=1 -timeout 30m $(TESTFLAGS) ./test/...
+
+## servers: install the pinned servers and clients, only when a lock changed
+servers: $(STAMPS)
+
+test/%/node_modules/.installed: test/%/package-lock.json test/%/package.json test/%/.npmrc
+	cd test/$* && npm ci
+	@touch $@
+
+$(GOFUMPT):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install mvdan.cc/gofumpt@$(GOFUMPT_VERSION)
+
+$(STATICCHECK):
+	GOBIN=$(CURDIR)/$(@D) $(GO) install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION)
+
+## clean: remove what was built; installed servers stay
+clean:
+	rm -rf bin
