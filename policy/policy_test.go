@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/garraia/garra/mcpconfig"
+)
+
+func rules(t *testing.T, allowed, denied []string) *Rules {
+	t.Helper()
+	entry := mcpconfig.NewServer("s", mcpconfig.Position{File: "mcp.json", Line: 3}, mcpconfig.Settings{})
+	entry.AllowedTools, entry.DeniedTools = allowed, denied
+	r, err := Compile(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestDecisions(t *testing.T) {
+	for _, tt := range []struct {
+		allowed, denied []string
+		tool            string
+		want            bool
+		reason          string
+	}{
+		{nil, nil, "x", true, "no allowed_tools"},
+		{[]string{}, nil, "x", true, "no allowed_tools"},
+		{[]string{"read_*"}, nil, "read_file", true, "read_*"},
+		{[]string{"read_*"}, nil, "write_file", false, "doesn't have it"},
+		{[]string{"*"}, []string{"delete*"}, "delete/all", false, "delete*"},
+		{[]string{"a"}, []string{"a"}, "a", false, "denied_tools"},
+		{[]string{"{a,b}"}, nil, "b", true, "{a,b}"},
+		{nil, []string{"A"}, "a", true, ""}, // names differ by case
+		{[]string{"a?"}, nil, "ab", true, "a?"},
+		{nil, []string{"*"}, "", false, "*"},
+	} {
+		d := rules(t, tt.allowed, tt.denied).Tool(tt.tool)
+		if d.Allowed != tt.want || !strings.Contains(d.Reason, tt.reason) {
+			t.Errorf("allowed %v, denied %v, %q: %+v", tt.allowed, tt.denied, tt.tool, d)
+		}
+		if tt.denied != nil && !d.Allowed && d.Rule != "mcp.json:3" {
+			t.Errorf("the rule's place is %q", d.Rule)
+		}
+	}
+}
+
+func TestBadPatternsAreRefused(t *testing.T) {
+	entry := mcpconfig.NewServer("s", mcpconfig.Position{}, mcpconfig.Settings{})
+	entry.DeniedTools = []string{"odd[name"}
+	if _, err := Compile(entry); err == nil || !strings.Contains(err.Error(), `"odd[name"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPatternMatchesTheNameThatItSpells(t *testing.T) {
+	if d := rules(t, nil, []string{"what?*"}).Tool("what?*"); d.Allowed {
+		t.Error("a name with characters of globs can't be denied")
+	}
+}
+
+func TestUnused(t *testing.T) {
+	got := rules(t, []string{"a", "b*", "nobody"}, []string{"c", "x*"}).Unused([]string{"a", "bb", "c"})
+	want := []Pattern{{"allowedTools[2]", "nobody"}, {"deniedTools[1]", "x*"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestTheZeroRulesAllow(t *testing.T) {
+	if d := new(Rules).Tool("x"); !d.Allowed {
+		t.Errorf("got %+v", d)
+	}
+}
