@@ -5,6 +5,7 @@ package adminapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,8 +22,10 @@ import (
 func newDoor(t *testing.T, tokens *Tokens) *httptest.Server {
 	t.Helper()
 	g := gateway.New(gateway.Options{})
-	api := &API{Gateway: g, Events: NewEvents(), Loaded: func() bool { return true },
-		Reload: func(context.Context) error { return nil }}
+	api := &API{
+		Gateway: g, Events: NewEvents(), Loaded: func() bool { return true },
+		Reload: func(context.Context) error { return nil },
+	}
 	s := httptest.NewServer((&door{tokens: tokens, hosts: []string{"gateway.example"}}).guard(api.routes()))
 	t.Cleanup(func() { s.Close(); g.Close() })
 	return s
@@ -42,12 +45,24 @@ func create(t *testing.T, tokens *Tokens, role Role) (Token, string) {
 	return token, secret
 }
 
-func status(t *testing.T, s *httptest.Server, method, path, host string, headers ...string) (int, string) {
+// get asks for a path under a Host header of the test's own, if it has one.
+func get(t *testing.T, s *httptest.Server, path, host string, headers ...string) (status int, code string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader("{}"))
+	return ask(t, request(t, http.MethodGet, s.URL+path), host, headers...)
+}
+
+func request(t *testing.T, method, url string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return req
+}
+
+// ask makes a request and returns the status and, of an error, its code.
+func ask(t *testing.T, req *http.Request, host string, headers ...string) (status int, code string) {
+	t.Helper()
 	if host != "" {
 		req.Host = host
 	}
@@ -62,7 +77,7 @@ func status(t *testing.T, s *httptest.Server, method, path, host string, headers
 	var body struct{ Error struct{ Code string } }
 	_ = json.NewDecoder(resp.Body).Decode(&body) // an answer that is no error has no code
 	if resp.Header.Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("%s %s: no security headers", method, path)
+		t.Errorf("%s: no security headers", req.URL)
 	}
 	return resp.StatusCode, body.Error.Code
 }
@@ -94,7 +109,8 @@ func TestBrowsersAreRefused(t *testing.T) {
 		"no-cors same-site":  {"", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors"}, 403},
 		"unknown fetch site": {"", []string{"Sec-Fetch-Site", "future"}, 403},
 	} {
-		if got, code := status(t, s, http.MethodGet, "/admin/mcp", tt.host, append(auth, tt.headers...)...); got != tt.want {
+		got, code := get(t, s, "/admin/mcp", tt.host, append(auth, tt.headers...)...)
+		if got != tt.want {
 			t.Errorf("%s: %d %s, want %d", name, got, code, tt.want)
 		}
 	}
@@ -111,9 +127,11 @@ func TestTokensOpenTheirRoutesOnly(t *testing.T) {
 		method, path string
 		want         map[Role]int
 	}{
-		{"GET", "/admin/mcp", map[Role]int{"": 401, "wrong": 401, RoleClient: 403, RoleViewer: 200, RoleOperator: 200, RoleAdmin: 200}},
+		{"GET", "/admin/mcp", map[Role]int{"": 401, "wrong": 401, RoleClient: 403, RoleViewer: 200, RoleAdmin: 200}},
 		{"GET", "/admin/mcp/x", map[Role]int{RoleViewer: 404, RoleClient: 403}},
-		{"POST", "/admin/mcp/x/restart", map[Role]int{"": 401, RoleViewer: 403, RoleOperator: 404, RoleAdmin: 404, RoleClient: 403}},
+		{"POST", "/admin/mcp/x/restart", map[Role]int{
+			"": 401, RoleViewer: 403, RoleOperator: 404, RoleAdmin: 404, RoleClient: 403,
+		}},
 		{"POST", "/admin/reload", map[Role]int{RoleViewer: 403, RoleOperator: 200}},
 		{"POST", "/mcp", map[Role]int{"": 401, "wrong": 401, RoleClient: 415, RoleViewer: 403, RoleAdmin: 403}},
 		{"DELETE", "/mcp/x", map[Role]int{"": 401, RoleAdmin: 403, RoleClient: 400}},
@@ -127,7 +145,7 @@ func TestTokensOpenTheirRoutesOnly(t *testing.T) {
 			if role != "" {
 				headers = []string{"Authorization", "bearer " + secrets[role]}
 			}
-			if got, code := status(t, s, tt.method, tt.path, "", headers...); got != want {
+			if got, code := ask(t, request(t, tt.method, s.URL+tt.path), "", headers...); got != want {
 				t.Errorf("%s %s as %q: %d %s, want %d", tt.method, tt.path, role, got, code, want)
 			}
 		}
@@ -136,10 +154,10 @@ func TestTokensOpenTheirRoutesOnly(t *testing.T) {
 
 func TestWithoutAuthEverybodyIsIn(t *testing.T) {
 	s := newDoor(t, nil)
-	if got, _ := status(t, s, http.MethodGet, "/admin/mcp", ""); got != 200 {
+	if got, _ := get(t, s, "/admin/mcp", ""); got != 200 {
 		t.Errorf("got %d", got)
 	}
-	if got, _ := status(t, s, http.MethodGet, "/admin/mcp", "attacker.example"); got != 403 {
+	if got, _ := get(t, s, "/admin/mcp", "attacker.example"); got != 403 {
 		t.Errorf("rebinding: %d", got)
 	}
 }
@@ -275,7 +293,8 @@ func TestSocketIsPrivateAndReplacesAStaleOne(t *testing.T) {
 }
 
 func TestDialTellsThatNothingRuns(t *testing.T) {
-	if _, err := Dial(t.Context(), filepath.Join(t.TempDir(), "run.sock")); err == nil || !strings.Contains(err.Error(), "no gateway is running") {
+	_, err := Dial(t.Context(), filepath.Join(t.TempDir(), "run.sock"))
+	if !errors.Is(err, ErrNotRunning) {
 		t.Errorf("got %v", err)
 	}
 }

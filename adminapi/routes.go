@@ -82,15 +82,15 @@ func (a *API) inspect(w http.ResponseWriter, r *http.Request) error {
 	}
 	detail, ok := a.Gateway.Detail(r.PathValue("name"))
 	if !ok {
-		return unknownServer(r)
+		return unknownServer(r.PathValue("name"))
 	}
 	writeJSON(w, http.StatusOK, detail)
 	return nil
 }
 
-func unknownServer(r *http.Request) error {
+func unknownServer(name string) error {
 	return errorf(http.StatusNotFound, string(source.ServerUnknown), "see `garra mcp list`",
-		"there is no server %.64q", r.PathValue("name"))
+		"there is no server %.64q", name)
 }
 
 // act starts, stops or restarts a server and answers when that is done. It goes
@@ -99,7 +99,7 @@ func (a *API) act(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	src := a.Gateway.Source(name)
 	if src == nil {
-		return unknownServer(r)
+		return unknownServer(r.PathValue("name"))
 	}
 	control, ok := src.(source.Controller)
 	if !ok {
@@ -182,7 +182,7 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	src := a.Gateway.Source(name)
 	if src == nil {
-		return unknownServer(r)
+		return unknownServer(r.PathValue("name"))
 	}
 	logger, ok := src.(source.Logger)
 	if !ok {

@@ -113,11 +113,12 @@ func (s *Server) Shutdown(ctx context.Context) {
 func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	server := r.URL.Query().Get("server")
 	if server != "" && !s.gateway.Has(server) {
-		writeError(w, errorf(http.StatusNotFound, "server.unknown", "see `garra mcp list`", "there is no server %.64q", server))
+		writeError(w, unknownServer(server))
 		return
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), attachProtocol) {
-		writeError(w, errorf(http.StatusUpgradeRequired, "http.upgrade", "", "this route needs Upgrade: %s", attachProtocol))
+		writeError(w, errorf(http.StatusUpgradeRequired, "http.upgrade", "",
+			"this route needs Upgrade: %s", attachProtocol))
 		return
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()

@@ -73,7 +73,8 @@ func TestResourcesAreRoutedByURIThenTemplate(t *testing.T) {
 func TestSchemas(t *testing.T) {
 	for schema, bad := range map[string]string{
 		`{"type":"object"}`: "",
-		`{"type":"object","properties":{"a":true,"b":{"$ref":"#"}},"required":["a"],"anyOf":[{}],"$defs":{"x":{"$ref":"#/$defs/x"}}}`: "",
+		`{"type":"object","properties":{"a":true,"b":{"$ref":"#"}},"required":["a"],"anyOf":[{}]}`: "",
+		`{"type":"object","$defs":{"x":{"$ref":"#/$defs/x"}},"$ref":"#/$defs/x"}`:                  "",
 		`null`:                              "no object",
 		`true`:                              "no object",
 		`[]`:                                "no object",
@@ -99,7 +100,8 @@ func TestSchemas(t *testing.T) {
 }
 
 func TestItemsWithoutNames(t *testing.T) {
-	l := listing("a", Tools, `{"inputSchema":{"type":"object"}}`, `{"name":""}`, `{"name":7}`, `"text"`, tool("x"), tool("x"))
+	l := listing("a", Tools,
+		`{"inputSchema":{"type":"object"}}`, `{"name":""}`, `{"name":7}`, `"text"`, tool("x"), tool("x"))
 	problems := 0
 	for _, item := range l.Items[Tools] {
 		if item.Problem != "" {
@@ -112,7 +114,8 @@ func TestItemsWithoutNames(t *testing.T) {
 }
 
 func TestForAllChangesTheNameOnly(t *testing.T) {
-	raw := `{"z":1.0,"name":"b c","execution":{"taskSupport":"optional"},"inputSchema":{"type":"object"},"_meta":{"n":9007199254740993}}`
+	raw := `{"z":1.0,"name":"b c","execution":{"taskSupport":"optional"},` +
+		`"inputSchema":{"type":"object"},"_meta":{"n":9007199254740993}}`
 	item := newItem(Tools, "a", protocol.Raw(raw))
 	want := strings.Replace(raw, `"b c"`, `"`+item.Exposed+`"`, 1)
 	if got := string(item.ForAll()); got != want {

@@ -64,7 +64,7 @@ func TestExposeKnownValues(t *testing.T) {
 }
 
 func TestCraftedNamesDoNotCollide(t *testing.T) {
-	victim := Expose("a", "b.c") // a__b_c_XXXXXXXX
+	victim := Expose("a", "b.c") // a__b_c_ and eight digits
 	copycat := strings.TrimPrefix(victim, "a__")
 	if got := Expose("a", copycat); got == victim {
 		t.Errorf("a tool named %q takes the name of b.c", copycat)

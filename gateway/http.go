@@ -176,7 +176,8 @@ func (h *httpHandler) find(w http.ResponseWriter, r *http.Request) *httpSession 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, protocol.CodeInvalidRequest, "POST needs Content-Type: application/json")
+		refuse(w, http.StatusUnsupportedMediaType, protocol.CodeInvalidRequest,
+			"POST needs Content-Type: application/json")
 		return nil, false
 	}
 	if !accepts(r, "application/json") && !accepts(r, "text/event-stream") {

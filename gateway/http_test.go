@@ -73,7 +73,8 @@ func (c *httpClient) post(body string, headers ...string) (int, string) {
 func (r *rig) connectHTTP(url, capabilities string) *httpClient {
 	r.t.Helper()
 	c := &httpClient{t: r.t, url: url, who: "ann"}
-	status, body := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s}}`, capabilities))
+	status, body := c.post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
+		`{"protocolVersion":"2025-11-25","capabilities":` + capabilities + `}}`)
 	if status != 200 || c.session == "" {
 		r.t.Fatalf("initialize: %d %s", status, body)
 	}
@@ -85,6 +86,12 @@ func (r *rig) connectHTTP(url, capabilities string) *httpClient {
 
 func toolCall(id int, name, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`, id, callParams(name, arguments))
+}
+
+// progressCall is call 3, which reports progress under the token 7.
+func progressCall(arguments string) string {
+	return `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":` +
+		`{"name":"progress","arguments":` + arguments + `,"_meta":{"progressToken":7}}}`
 }
 
 // events reads server-sent events as they come: ids and data.
@@ -155,7 +162,7 @@ func TestHTTPAnswersJSONOrAStream(t *testing.T) {
 		t.Errorf("a plain answer comes as %s", kind)
 	}
 	resp = c.do(t.Context(), http.MethodPost,
-		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"progress","arguments":{"n":2,"ms":1},"_meta":{"progressToken":7}}}`)
+		progressCall(`{"n":2,"ms":1}`))
 	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
 		t.Fatalf("an answer with progress comes as %s", kind)
 	}
@@ -185,7 +192,8 @@ func TestHTTPQuestionsComeOnTheCallsStream(t *testing.T) {
 	if err != nil || question.Method != "sampling/createMessage" {
 		t.Fatalf("got %s: %v", data, err)
 	}
-	answer := string(protocol.NewResult(question.ID, protocol.Raw(`{"role":"assistant","model":"m","content":{"type":"text","text":"me"}}`)).Append(nil))
+	reply := protocol.Raw(`{"role":"assistant","model":"m","content":{"type":"text","text":"me"}}`)
+	answer := string(protocol.NewResult(question.ID, reply).Append(nil))
 	if status, body := c.post(answer); status != 202 {
 		t.Errorf("the answer: %d %s", status, body)
 	}
@@ -201,7 +209,7 @@ func TestHTTPStreamIsResumedBehindTheLastEvent(t *testing.T) {
 	c := r.connectHTTP(r.serveHTTP().URL+"/mcp/a", `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	resp := c.do(ctx, http.MethodPost,
-		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"progress","arguments":{"n":5,"ms":100},"_meta":{"progressToken":7}}}`)
+		progressCall(`{"n":5,"ms":100}`))
 	id, _ := events(t, resp.Body)()
 	cancel() // the connection breaks
 	resp = c.do(t.Context(), http.MethodGet, "", "Last-Event-Id", id)

@@ -170,10 +170,12 @@ func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 		Name: entry.Name, Transport: string(entry.Transport), Source: entry.Origin.String(),
 		Enabled: entry.Enabled, State: status.State, Restarts: status.Restarts, Noise: status.Noise,
 		Since: timeOrNull(status.Since), NextTry: timeOrNull(status.NextTry),
-		Env:     envInfo(status.Env, entry.InheritEnv),
-		Memory:  MemoryInfo{LimitMB: intOrNull(entry.MemoryLimitMB), EnforcedBy: []string{}},
-		Sandbox: SandboxInfo{Mode: string(entry.Sandbox.Mode), Effective: "off", Unenforced: []string{"files", "network"}},
-		PID:     intOrNull(status.PID),
+		Env:    envInfo(status.Env, entry.InheritEnv),
+		Memory: MemoryInfo{LimitMB: intOrNull(entry.MemoryLimitMB), EnforcedBy: []string{}},
+		Sandbox: SandboxInfo{
+			Mode: string(entry.Sandbox.Mode), Effective: "off", Unenforced: []string{"files", "network"},
+		},
+		PID: intOrNull(status.PID),
 	}
 	if f := status.LastError; f != nil {
 		text := f.Message

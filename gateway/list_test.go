@@ -141,7 +141,8 @@ func TestToolListsArePolicyForListingAndCalling(t *testing.T) {
 	r.apply(e)
 	for view, prefix := range map[string]string{"": "a__", "a": ""} {
 		c := r.connect(view, `{}`)
-		if got, want := c.names(), []string{prefix + "echo", prefix + "emit", prefix + "pid"}; !slices.Equal(sorted(got), want) {
+		want := []string{prefix + "echo", prefix + "emit", prefix + "pid"}
+		if got := sorted(c.names()); !slices.Equal(got, want) {
 			t.Errorf("view %q lists %v, want %v", view, got, want)
 		}
 		for _, tool := range []string{"env", "count", "no_such_tool"} {

@@ -154,7 +154,8 @@ type client struct {
 func (r *rig) connect(server string, capabilities string) *client {
 	r.t.Helper()
 	c := r.dial(server)
-	m := c.request("initialize", fmt.Sprintf(`{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"t","version":"1"}}`, capabilities))
+	m := c.request("initialize", `{"protocolVersion":"2025-11-25","capabilities":`+capabilities+
+		`,"clientInfo":{"name":"t","version":"1"}}`)
 	if m.Error != nil {
 		r.t.Fatalf("initialize: %s", m.Error)
 	}

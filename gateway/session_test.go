@@ -114,7 +114,8 @@ func TestProgressComesUnderTheClientsTokenAndRestartsTheTimer(t *testing.T) {
 	e.CallTimeout = time.Second
 	r.apply(e)
 	c := r.connect("a", `{}`)
-	id := c.send("tools/call", `{"name":"progress","arguments":{"n":8,"ms":300},"_meta":{"progressToken":"my \"token\""}}`)
+	id := c.send("tools/call",
+		`{"name":"progress","arguments":{"n":8,"ms":300},"_meta":{"progressToken":"my \"token\""}}`)
 	for n := range 8 {
 		m := c.note("notifications/progress", n+1)
 		if !strings.Contains(string(m.Params), `"progressToken":"my \"token\""`) {
@@ -137,7 +138,8 @@ func TestServersQuestionsReachTheClientWhoseCallCausedThem(t *testing.T) {
 	asked, other := r.connect("a", `{"elicitation":{},"sampling":{}}`), r.connect("a", `{"elicitation":{}}`)
 	id := asked.send("tools/call", callParams("ask_elicitation", `{"text":"who?"}`))
 	q := asked.question("elicitation/create")
-	asked.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"n":9007199254740993}}}`, q.ID))
+	asked.write(`{"jsonrpc":"2.0","id":` + q.ID.String() +
+		`,"result":{"action":"accept","content":{"n":9007199254740993}}}`)
 	if m := asked.answer(id); !strings.Contains(string(m.Result), "9007199254740993") {
 		t.Errorf("the answer did not reach the server: %s %s", m.Result, m.Error)
 	}
@@ -153,7 +155,8 @@ func TestQuestionsThatNobodyCanAnswerFailFast(t *testing.T) {
 	r := newRig(t)
 	r.apply(entry("a"))
 	without := r.connect("a", `{}`)
-	if m := without.request("tools/call", callParams("ask_sampling", `{"text":"x"}`)); !strings.Contains(string(m.Result)+string(m.Error), "can't be asked") {
+	m := without.request("tools/call", callParams("ask_sampling", `{"text":"x"}`))
+	if !strings.Contains(string(m.Result)+string(m.Error), "can't be asked") {
 		t.Errorf("got %s %s", m.Result, m.Error)
 	}
 	one, two := r.connect("a", `{"sampling":{}}`), r.connect("a", `{"sampling":{}}`)
@@ -168,7 +171,8 @@ func TestQuestionsThatNobodyCanAnswerFailFast(t *testing.T) {
 func TestNotificationsOfAllKindsArrive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.apply(entry("a", "--caps", `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"logging":{}}`))
+	r.apply(entry("a", "--caps", `{"tools":{"listChanged":true},"prompts":{"listChanged":true},`+
+		`"resources":{"listChanged":true,"subscribe":true},"logging":{}}`))
 	c := r.connect("a", `{}`)
 	c.call("log", `{"level":"error","text":"boom"}`)
 	c.note("notifications/message", 1)

@@ -15,7 +15,12 @@ import (
 
 // logLevels are the levels of log messages, least severe first (MCP
 // specification, "Logging", after RFC 5424).
-var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+func logLevels() []string {
+	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+}
+
+// severity orders log levels; what is no level is less severe than any.
+func severity(level string) int { return slices.Index(logLevels(), level) }
 
 // A sharer keeps what several sessions want of one server, which knows only one
 // client: who subscribed to which resource, and the log level of the session
@@ -89,7 +94,7 @@ func (h *sharer) setLevel(ctx context.Context, x *exchange, level string) (Raw, 
 func (h *sharer) lowestLocked() string {
 	lowest := ""
 	for _, level := range h.levels {
-		if lowest == "" || slices.Index(logLevels, level) < slices.Index(logLevels, lowest) {
+		if lowest == "" || severity(level) < severity(lowest) {
 			lowest = level
 		}
 	}
@@ -161,7 +166,7 @@ func (h *sharer) updated(uri string) []*Session {
 
 // wantsLog reports whether a log message is severe enough for the session.
 // Until the client sets a level, everything is.
-func (s *Session) wantsLog(params Raw) bool { return s.wantsLogAtLeast(logLevels[0], params) }
+func (s *Session) wantsLog(params Raw) bool { return s.wantsLogAtLeast("", params) }
 
 // wantsLogAtLeast is wantsLog for a view where clients that set no level get
 // only messages of the given one.
@@ -177,7 +182,7 @@ func (s *Session) wantsLogAtLeast(unset string, params Raw) bool {
 		return true
 	}
 	level, err := protocol.Text(obj.Get("level"))
-	return err != nil || slices.Index(logLevels, level) >= slices.Index(logLevels, wants)
+	return err != nil || severity(level) >= severity(wants)
 }
 
 // setLevel checks and remembers the level of a logging/setLevel request.
@@ -187,7 +192,7 @@ func (s *Session) setLevel(params Raw) (string, error) {
 		return "", protocol.Errorf(protocol.CodeInvalidParams, "logging/setLevel without params")
 	}
 	level, err := protocol.Text(obj.Get("level"))
-	if err != nil || !slices.Contains(logLevels, level) {
+	if err != nil || severity(level) < 0 {
 		return "", protocol.Errorf(protocol.CodeInvalidParams, "no log level: %.40s", obj.Get("level"))
 	}
 	s.mu.Lock()

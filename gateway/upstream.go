@@ -165,7 +165,8 @@ func (u *upstream) report(l *catalog.Listing) {
 	for _, kind := range catalog.Kinds() {
 		for _, item := range l.Items[kind] {
 			if item.Problem != "" {
-				u.warn(fmt.Sprintf("%s %q is left out: %s", strings.TrimSuffix(string(kind), "s"), item.Name, item.Problem))
+				what := strings.TrimSuffix(string(kind), "s")
+				u.warn(fmt.Sprintf("%s %q is left out: %s", what, item.Name, item.Problem))
 			}
 		}
 	}

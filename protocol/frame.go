@@ -34,6 +34,7 @@ type TooLargeError struct {
 	Limit int64 // the cap in bytes
 }
 
+// Error implements error.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("message of %d bytes is over the limit of %d bytes", e.Size, e.Limit)
 }

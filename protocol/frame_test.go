@@ -46,11 +46,18 @@ func TestReaderFrames(t *testing.T) {
 		"byte order mark":      {in: "\xef\xbb\xbf{}\n", want: []string{"{}"}},
 		"longer than a buffer": {in: long + "\nb\n", want: []string{long, "b"}},
 		"exactly the limit":    {in: "12345\nb\n", limit: 5, want: []string{"12345", "b"}},
-		"over, id first":       {in: `{"id":7,"result":"` + long + "\"}\nb\n", limit: 60_000, want: []string{"!7", "b"}},
-		"over, id last":        {in: `{"result":{"id":1,"x":"` + long + `"},"jsonrpc":"2.0","id":"é\"7"}` + "\nb\n", limit: 60_000, want: []string{`!"é\"7"`, "b"}},
-		"over, in one buffer":  {in: `{"result":{"a":[1,{"id":3}]},"id": 42 }` + "\nb\n", limit: 10, want: []string{"!42", "b"}},
-		"over, no id":          {in: long + "\nb", limit: 60_000, want: []string{"!null", "b"}},
-		"over, no newline":     {in: `{"id":3,"result":"` + long[:300], limit: 100, want: []string{"!3"}},
+		"over, id first": {
+			in: `{"id":7,"result":"` + long + "\"}\nb\n", limit: 60_000, want: []string{"!7", "b"},
+		},
+		"over, id last": {
+			in:    `{"result":{"id":1,"x":"` + long + `"},"jsonrpc":"2.0","id":"é\"7"}` + "\nb\n",
+			limit: 60_000, want: []string{`!"é\"7"`, "b"},
+		},
+		"over, in one buffer": {
+			in: `{"result":{"a":[1,{"id":3}]},"id": 42 }` + "\nb\n", limit: 10, want: []string{"!42", "b"},
+		},
+		"over, no id":      {in: long + "\nb", limit: 60_000, want: []string{"!null", "b"}},
+		"over, no newline": {in: `{"id":3,"result":"` + long[:300], limit: 100, want: []string{"!3"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

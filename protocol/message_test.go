@@ -168,7 +168,8 @@ func TestErrorsKeepTheirText(t *testing.T) {
 	if e.Code != -32042 || e.Message != "m" || string(e.Raw()) != string(raw) {
 		t.Errorf("got %+v, %s", e, e.Raw())
 	}
-	if got := string(Errorf(-1, "a").WithData(Raw(`{"b":1}`)).Raw()); got != `{"code":-1,"message":"a","data":{"b":1}}` {
+	got := string(Errorf(-1, "a").WithData(Raw(`{"b":1}`)).Raw())
+	if got != `{"code":-1,"message":"a","data":{"b":1}}` {
 		t.Errorf("got %s", got)
 	}
 	if e := ParseError(Raw(`"boom"`)); string(e.Raw()) != `"boom"` {

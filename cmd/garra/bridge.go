@@ -237,5 +237,5 @@ func (b *bridge) greet(conn net.Conn) {
 	b.silent = true
 	initialized := protocol.NewNotification(protocol.NoteInitialized, nil)
 	// A connection that ends again at once shows at the reading side.
-	_, _ = conn.Write(append(append(b.hello[:len(b.hello):len(b.hello)], '\n'), append(initialized.Append(nil), '\n')...))
+	_, _ = fmt.Fprintf(conn, "%s\n%s\n", b.hello, initialized.Append(nil))
 }

@@ -105,7 +105,8 @@ func (g *globals) pipe(ctx context.Context, server string) (conn net.Conn, in io
 	go func() { // ends when ours is closed, which done does
 		defer close(served)
 		// What ends the pipe shows at our end of it.
-		_ = e.gateway.ServePipe(context.WithoutCancel(ctx), theirs, theirs, gateway.PipeClient{Server: server, Principal: "local"})
+		who := gateway.PipeClient{Server: server, Principal: "local"}
+		_ = e.gateway.ServePipe(context.WithoutCancel(ctx), theirs, theirs, who)
 		theirs.Close()
 	}()
 	return ours, ours, func() {

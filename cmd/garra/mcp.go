@@ -383,8 +383,8 @@ func newMCPLogs(g *globals) *cobra.Command {
 				return err
 			}
 			if client == nil {
-				return fmt.Errorf("%w, and logs are kept by one; `garra mcp inspect %s` starts the server and shows what it says",
-					adminapi.ErrNotRunning, args[0])
+				return fmt.Errorf("%w, and it is what keeps logs; `garra mcp inspect %s` starts the server "+
+					"and shows what it says", adminapi.ErrNotRunning, args[0])
 			}
 			return client.Logs(c.Context(), args[0], follow, func(l adminapi.LogLine) error {
 				return g.printLog(l, asJSON)

@@ -95,7 +95,8 @@ wrong, 6 refused by policy, 65 a file cannot be parsed at all, 130 interrupted.`
 		SilenceUsage:  true,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&g.configDir, "config-dir", "", "configuration folder (default $GARRAIA_CONFIG_DIR, then ~/.config/garraia)")
+	flags.StringVar(&g.configDir, "config-dir", "",
+		"configuration folder (default $GARRAIA_CONFIG_DIR, then ~/.config/garraia)")
 	flags.StringVar(&g.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&g.logFormat, "log-format", "", "console or json (default console on a terminal)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(err) })
@@ -137,7 +138,8 @@ func (g *globals) places() (place.Places, error) { return place.Find(g.configDir
 func (g *globals) logger() (zerolog.Logger, error) {
 	level, err := zerolog.ParseLevel(g.logLevel)
 	if err != nil || g.logLevel == "" {
-		return zerolog.Logger{}, usageError(fmt.Errorf("--log-level %q is none of debug, info, warn, error", g.logLevel))
+		err := fmt.Errorf("--log-level %q is none of debug, info, warn, error", g.logLevel)
+		return zerolog.Logger{}, usageError(err)
 	}
 	var w io.Writer
 	switch {

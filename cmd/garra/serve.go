@@ -119,7 +119,8 @@ func (o *serveOptions) check() error {
 	case o.noAuth:
 		return usageError(fmt.Errorf("--no-auth works on loopback only, not on %q", o.listen))
 	case o.certFile == "":
-		return usageError(fmt.Errorf("listening on %q sends tokens in the clear; give --tls-cert and --tls-key", o.listen))
+		return usageError(fmt.Errorf("listening on %q sends tokens in the clear; "+
+			"give --tls-cert and --tls-key", o.listen))
 	}
 	return nil
 }

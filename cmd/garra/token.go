@@ -91,7 +91,8 @@ func newTokenList(g *globals) *cobra.Command {
 			w := tabwriter.NewWriter(g.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "ID\tROLE\tCLIENT\tCREATED")
 			for _, t := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.ID, t.Role, printable(t.Client), t.CreatedAt.Local().Format(time.DateTime))
+				created := t.CreatedAt.Local().Format(time.DateTime)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.ID, t.Role, printable(t.Client), created)
 			}
 			return w.Flush()
 		},
