@@ -18,7 +18,7 @@ import (
 
 // A browserless client over HTTP, one request at a time.
 type httpClient struct {
-	t       *testing.T
+	t       testing.TB
 	url     string
 	session string
 	who     string

@@ -36,7 +36,7 @@ const patience = time.Minute
 
 // A rig is a gateway with real servers.
 type rig struct {
-	t          *testing.T
+	t          testing.TB
 	gateway    *gateway.Gateway
 	supervisor *supervisor.Supervisor
 	dir        string
@@ -46,7 +46,7 @@ type rig struct {
 }
 
 // newRig starts a gateway without servers.
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir()}
 	r.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
@@ -116,7 +116,7 @@ func (r *rig) warned(text string) bool {
 }
 
 // eventually waits for a condition.
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -139,7 +139,7 @@ func (r *rig) state(name string, want source.State) {
 
 // A client is an MCP client over a pipe, which sees every message raw.
 type client struct {
-	t    *testing.T
+	t    testing.TB
 	conn net.Conn
 	next int
 
@@ -318,7 +318,7 @@ func (c *client) text(name, arguments string) string {
 	return textOf(c.t, c.call(name, arguments))
 }
 
-func textOf(t *testing.T, result protocol.Raw) string {
+func textOf(t testing.TB, result protocol.Raw) string {
 	t.Helper()
 	var r struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal(result, &r); err != nil || len(r.Content) == 0 {
