@@ -294,3 +294,58 @@ func TestNoFolderInPath(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestRelativeFoldersOfPathRunNothing has a program in the working directory,
+// which PATH names in three ways.
+func TestRelativeFoldersOfPathRunNothing(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "garra-trap", "", 0o755)
+	writeFile(t, dir, "sub/garra-trap", "", 0o755)
+	host := Host{GOOS: "linux", Env: []string{"PATH=:.:sub", "HOME=" + dir}}
+	_, err := Build(t.Context(), Entry{Command: "garra-trap", Cwd: dir}, host, nil)
+	if !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLinksAreFollowed(t *testing.T) {
+	host, bin := bareHost(t)
+	real := writeFile(t, t.TempDir(), "real", "", 0o755)
+	for name, target := range map[string]string{"linked": real, "to-folder": filepath.Dir(real)} {
+		if err := os.Symlink(target, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if spec := mustBuild(t, Entry{Command: "linked"}, host, nil); spec.Path != filepath.Join(bin, "linked") {
+		t.Errorf("found %s", spec.Path)
+	}
+	_, err := Build(t.Context(), Entry{Command: "to-folder"}, host, nil)
+	if !errors.Is(err, ErrNotExecutable) {
+		t.Errorf("a link to a folder: got %v", err)
+	}
+}
+
+// TestFoldersAreAppendedInTheOrderFound has a script, its interpreter, which is
+// a script too, and the interpreter of that in three folders.
+func TestFoldersAreAppendedInTheOrderFound(t *testing.T) {
+	host, bin := bareHost(t)
+	home := homeOf(host)
+	writeFile(t, home, ".cargo/bin/one", "#!/usr/bin/env two\n", 0o755)
+	writeFile(t, home, ".local/bin/two", "#!/usr/bin/env -S three --quiet\n", 0o755)
+	writeFile(t, home, ".bun/bin/three", "\x7fELF", 0o755)
+	spec := mustBuild(t, Entry{Command: "one"}, host, nil)
+	added := home + "/.cargo/bin:" + home + "/.local/bin:" + home + "/.bun/bin"
+	i := slices.IndexFunc(spec.Vars, func(v Var) bool { return v.Name == "PATH" })
+	if v := spec.Vars[i]; v.value != bin+":"+added || v.Where != added || v.Origin != OriginSearch {
+		t.Errorf("PATH is %s from %s at %s", v.value, v.Origin, v.Where)
+	}
+}
+
+func TestScriptThatInterpretsItself(t *testing.T) {
+	host, bin := bareHost(t)
+	file := filepath.Join(bin, "self")
+	writeFile(t, bin, "self", "#!"+file+"\n", 0o755)
+	if spec := mustBuild(t, Entry{Command: "self"}, host, nil); spec.Path != file {
+		t.Errorf("found %s", spec.Path)
+	}
+}

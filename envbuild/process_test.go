@@ -5,6 +5,7 @@
 package envbuild
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,5 +103,41 @@ func TestSystemHost(t *testing.T) {
 	}
 	if !filepath.IsAbs(host.Home) {
 		t.Errorf("without HOME the home is %q", host.Home)
+	}
+}
+
+// TestRealArguments hands over arguments that a shell would take apart.
+func TestRealArguments(t *testing.T) {
+	args := []string{"a b", "", "$HOME", "`id`", "$(id)", "it's", "\"q\"", "*", "new\nline", "ünï", "--x=~/y"}
+	e := Entry{Server: "s", Command: "printf", Args: append([]string{"%s\n--\n"}, args...)}
+	got := run(t, mustBuild(t, e, unixHost(t), nil))
+	if want := strings.Join(args, "\n--\n") + "\n--\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestRealEnvFile reads a key with several lines from a file, and lets env win.
+func TestRealEnvFile(t *testing.T) {
+	dir := t.TempDir()
+	text := "\ufeff# keys\r\nexport KEY=\"-----BEGIN\r\nabc\r\n-----END\"\r\nBOTH=file # c\r\n"
+	writeFile(t, dir, ".env", text, 0o600)
+	e := Entry{
+		Server: "s", Command: "sh", Args: []string{"-c", `printf %s "$KEY/$BOTH"`},
+		EnvFile: ".env", Dir: dir, Env: map[string]string{"BOTH": "env"},
+	}
+	if got, want := run(t, mustBuild(t, e, unixHost(t), nil)), "-----BEGIN\nabc\n-----END/env"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestEnvFileThatIsAPipe must not wait for somebody to write into it.
+func TestEnvFileThatIsAPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, err := Build(t.Context(), Entry{Server: "s", Command: "/bin/sh", EnvFile: pipe}, unixHost(t), nil)
+	if !errors.Is(err, ErrEnvFile) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -152,3 +152,39 @@ func TestPlatformPaths(t *testing.T) {
 		t.Errorf("join: got %s", got)
 	}
 }
+
+func TestWindowsWithoutAnEnvironment(t *testing.T) {
+	host := windowsHost([]string{`C:\Users\me\.local\bin\uvx.exe`, `D:\nvm\node.exe`}, `NVM_SYMLINK=D:\nvm`)
+	host.Env, host.Home = host.Env[1:], `C:\Users\me`
+	for command, folder := range map[string]string{"uvx": `C:\Users\me\.local\bin`, "node": `D:\nvm`} {
+		spec := mustBuild(t, Entry{Command: command}, host, nil)
+		want := map[string]string{"PATH": folder, "USERPROFILE": `C:\Users\me`}
+		if diff := cmp.Diff(want, values(spec)); diff != "" {
+			t.Errorf("%s: %s", command, diff)
+		}
+		if o := origins(spec); o["PATH"] != OriginSearch || o["USERPROFILE"] != OriginDefault {
+			t.Errorf("%s: origins are %v", command, o)
+		}
+	}
+}
+
+func TestWindowsRootIsTheLastResort(t *testing.T) {
+	host := windowsHost([]string{`C:\bin\tool.exe`}, `PATH=C:\bin`)
+	host.Env = host.Env[2:]
+	spec := mustBuild(t, Entry{Server: "s", Command: "tool"}, host, nil)
+	if spec.Dir != `C:\` || len(spec.Warnings) != 1 {
+		t.Errorf("working in %s with warnings %q", spec.Dir, spec.Warnings)
+	}
+}
+
+func TestExpandPercent(t *testing.T) {
+	sys := newSystem(Host{GOOS: "windows", Env: []string{"A=1", "Nested=%A%", "EMPTY="}})
+	for text, want := range map[string]string{
+		"": "", "x": "x", "%A%": "1", "%a%;%A%": "1;1", "%NO%": "%NO%", "%": "%", "100%": "100%", "%%": "%%",
+		"%Nested%": "%A%", "%EMPTY%x": "x", "%NO%A%": "%NO1", "50% %A%": "50% 1",
+	} {
+		if got := sys.expandPercent(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
