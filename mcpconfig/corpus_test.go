@@ -189,14 +189,14 @@ func checkPosition(t testing.TB, dir string, p Position) {
 		return
 	}
 	s, _ := readSource(filepath.Join(dir, p.File))
-	if p.Line < 1 || p.Line > len(s.starts) || p.Column < 1 {
-		t.Fatalf("position %+v is outside of a file of %d lines", p, len(s.starts))
+	if p.Line < 1 || p.Line > len(s.index.starts) || p.Column < 1 {
+		t.Fatalf("position %+v is outside of a file of %d lines", p, len(s.index.starts))
 	}
 	end := len(s.data)
-	if p.Line < len(s.starts) {
-		end = s.starts[p.Line]
+	if p.Line < len(s.index.starts) {
+		end = s.index.starts[p.Line]
 	}
-	if width := len([]rune(string(s.data[s.starts[p.Line-1]:end]))); p.Column > width+1 {
+	if width := len([]rune(string(s.data[s.index.starts[p.Line-1]:end]))); p.Column > width+1 {
 		t.Fatalf("position %+v is outside of a line of %d characters", p, width)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
 	"unicode/utf8"
 )
 
@@ -31,8 +30,8 @@ type source struct {
 	hash   string // hexadecimal SHA-256 of the bytes; empty when there are none
 	bom    bool   // the file starts with a byte order mark, which data is without
 	data   []byte
-	starts []int // offsets in data at which lines start
-	root   *node // nil when the file does not exist or can't be parsed
+	index  textIndex // of data
+	root   *node     // nil when the file does not exist or can't be parsed
 }
 
 // fileError is a reason why a file contributes nothing, and where in it.
@@ -65,7 +64,7 @@ func readSource(path string) (*source, *fileError) {
 func (s *source) setData(data []byte) *fileError {
 	s.exists, s.hash, s.root = true, hashOf(data), nil
 	s.data, s.bom = bytes.CutPrefix(data, bom)
-	s.starts = lineStarts(s.data)
+	s.index = newTextIndex(s.data, lineStarts(s.data))
 	if ferr := checkText(s.data); ferr != nil {
 		return ferr
 	}
@@ -184,26 +183,4 @@ func checkText(data []byte) *fileError {
 		i += n
 	}
 	return nil
-}
-
-// lineStarts returns the offset of each line. A line ends with LF, CR LF or a lone CR.
-func lineStarts(data []byte) []int {
-	starts := []int{0}
-	for i, c := range data {
-		if c == '\n' || c == '\r' && !bytes.HasPrefix(data[i+1:], []byte("\n")) {
-			starts = append(starts, i+1)
-		}
-	}
-	return starts
-}
-
-// position returns the place of an offset; a negative one means the whole file.
-func (s *source) position(offset int) Position {
-	if offset < 0 {
-		return Position{File: s.name}
-	}
-	offset = min(offset, len(s.data))
-	line := sort.SearchInts(s.starts, offset+1)
-	column := utf8.RuneCount(s.data[s.starts[line-1]:offset]) + 1
-	return Position{File: s.name, Line: line, Column: column}
 }

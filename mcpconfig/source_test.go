@@ -16,7 +16,7 @@ import (
 
 func TestSourcePosition(t *testing.T) {
 	s := &source{name: "x", data: []byte("ab\ncé☂d\r\n\r\ne\rf")}
-	s.starts = lineStarts(s.data)
+	s.index = newTextIndex(s.data, lineStarts(s.data))
 	for _, tt := range []struct {
 		before string // the text before the place
 		want   Position

@@ -5,6 +5,7 @@ package mcpconfig
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // didYouMean returns what to do about an unknown key: the known one that it is nearest to, if
@@ -50,7 +51,12 @@ func startAlike(a, b string) bool {
 
 // fold removes the differences between camelCase, snake_case and kebab-case.
 func fold(key string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(key))
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == ' ' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, key)
 }
 
 // editDistance returns how many insertions, deletions, replacements and swaps of neighbours

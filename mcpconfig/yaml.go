@@ -24,7 +24,11 @@ type yamlSyntax struct{}
 // parse returns the tree of a YAML text without byte order mark. A text without any document
 // (empty, or comments alone) is an empty value.
 func (yamlSyntax) parse(src []byte) (*node, *fileError) {
-	t := &yamlTree{src: src, starts: yamlLineStarts(src), nodes: map[*yaml.Node]*node{}}
+	t := &yamlTree{
+		src:   src,
+		index: newTextIndex(src, yamlLineStarts(src)),
+		nodes: map[*yaml.Node]*node{},
+	}
 	loader, err := yaml.NewLoader(bytes.NewReader(src))
 	if err != nil {
 		return nil, wholeFile(CodeFileUnparsable, "", "setting up the YAML reader: %v", err)
@@ -41,7 +45,7 @@ func (yamlSyntax) parse(src []byte) (*node, *fileError) {
 	switch err := loader.Load(&second); {
 	case err == nil:
 		return nil, &fileError{
-			CodeFileUnparsable, t.offset(second.Line, second.Column),
+			CodeFileUnparsable, t.index.offset(second.Line, second.Column),
 			"a second YAML document starts here", "keep one document: remove the --- line",
 		}
 	case !errors.Is(err, io.EOF):
@@ -57,10 +61,11 @@ func (yamlSyntax) parse(src []byte) (*node, *fileError) {
 // yamlTree converts the nodes of the YAML library, which know where they start and not where
 // they end.
 type yamlTree struct {
-	src    []byte
-	starts []int // line starts as the library counts lines
-	nodes  map[*yaml.Node]*node
-	failed *fileError // the first thing that is wrong
+	src      []byte
+	index    textIndex // of src, with lines as the library counts them
+	nodes    map[*yaml.Node]*node
+	expanded int        // nodes that aliases stand for
+	failed   *fileError // the first thing that is wrong
 }
 
 // yamlLineStarts returns the offsets at which lines start as YAML 1.1 counts them (section 5.4
@@ -83,19 +88,6 @@ func yamlLineStarts(src []byte) []int {
 	return starts
 }
 
-// offset returns the offset of a line and column, both from 1, the column in characters.
-func (t *yamlTree) offset(line, column int) int {
-	if line < 1 || line > len(t.starts) {
-		return len(t.src)
-	}
-	offset := t.starts[line-1]
-	for ; column > 1 && offset < len(t.src); column-- {
-		_, n := utf8.DecodeRune(t.src[offset:])
-		offset += n
-	}
-	return offset
-}
-
 // loadError turns the library's error into a place and a message.
 func (t *yamlTree) loadError(err error) *fileError {
 	ferr := wholeFile(CodeFileUnparsable, "", "this is not YAML")
@@ -106,9 +98,9 @@ func (t *yamlTree) loadError(err error) *fileError {
 	ferr.message = "this is not YAML: " + shorten(lerr.Message)
 	switch {
 	case lerr.Mark.Line > 0:
-		ferr.offset = t.offset(lerr.Mark.Line, lerr.Mark.Column)
+		ferr.offset = t.index.offset(lerr.Mark.Line, lerr.Mark.Column)
 	case lerr.ContextMark.Line > 0:
-		ferr.offset = t.offset(lerr.ContextMark.Line, lerr.ContextMark.Column)
+		ferr.offset = t.index.offset(lerr.ContextMark.Line, lerr.ContextMark.Column)
 	default:
 		ferr.offset = bytes.IndexFunc(t.src, isYAMLControl)
 	}
@@ -149,7 +141,7 @@ func (t *yamlTree) node(y *yaml.Node, depth, indent int) *node {
 	if y.Kind == yaml.AliasNode {
 		return t.alias(y)
 	}
-	n := &node{start: t.offset(y.Line, y.Column), size: 1, end: -1}
+	n := &node{start: t.index.offset(y.Line, y.Column), size: 1, end: -1}
 	if depth > maxDepth {
 		t.fail(n.start, "", "values are nested more than %d levels deep", maxDepth)
 	}
@@ -172,8 +164,8 @@ func (t *yamlTree) node(y *yaml.Node, depth, indent int) *node {
 	if y.Kind != yaml.ScalarNode && !isPlainCollection(y) {
 		n.kind = taggedNode
 	}
-	if n.size > maxExpanded {
-		t.fail(n.start, "repeat less", "aliases expand to more than %d values", maxExpanded)
+	if n.end < n.start {
+		n.end = -1 // what was read on was not what it looked like
 	}
 	t.nodes[y] = n
 	return n
@@ -203,10 +195,14 @@ func isPlainCollection(y *yaml.Node) bool {
 // alias returns a copy of the node that y stands for, placed where y stands. What is below it
 // keeps its own places.
 func (t *yamlTree) alias(y *yaml.Node) *node {
-	start := t.offset(y.Line, y.Column)
+	start := t.index.offset(y.Line, y.Column)
 	target, ok := t.nodes[y.Alias]
 	if !ok {
 		t.fail(start, "", "the alias %q stands inside the value that it stands for", y.Value)
+		return &node{start: start, end: start, size: 1}
+	}
+	if t.expanded += target.size; t.expanded > maxExpanded {
+		t.fail(start, "repeat less", "aliases expand to more than %d values", maxExpanded)
 		return &node{start: start, end: start, size: 1}
 	}
 	n := *target
@@ -281,7 +277,7 @@ func (t *yamlTree) merge(n *node, sources []*node) {
 
 // column returns how many bytes stand before offset on its line.
 func (t *yamlTree) column(offset int) int {
-	return offset - (bytes.LastIndexByte(t.src[:offset], '\n') + 1)
+	return offset - t.index.lineOf(offset)
 }
 
 // shorten cuts a text that came from a file or a library to a length that fits a message.
