@@ -5,18 +5,17 @@ package adminapi
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/garraia/garra/internal/sse"
 )
 
-const (
-	keepAlive    = 15 * time.Second // between comments on a silent stream
-	writeTimeout = 30 * time.Second // for a client to take an event
-	eventBacklog = 256              // events that a slow client may be behind
-)
+// eventBacklog is how many events a slow client may be behind.
+const eventBacklog = 256
 
 // An Event is one thing that happened, as the event stream shows it.
 type Event struct {
@@ -72,59 +71,39 @@ func wantsEvents(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// An eventWriter writes server-sent events (HTML standard, section 9.2).
-type eventWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
+// beginEvents starts a stream of events. A client that is gone already shows at
+// the first one.
+func beginEvents(w http.ResponseWriter) *eventStream {
+	out, err := sse.Begin(w)
+	return &eventStream{out, err}
 }
 
-// beginEvents starts a stream of events.
-func beginEvents(w http.ResponseWriter) *eventWriter {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("X-Accel-Buffering", "no")
-	out := &eventWriter{w, http.NewResponseController(w)}
-	w.WriteHeader(http.StatusOK)
-	out.comment() // an error shows again at the first event
-	return out
+// An eventStream writes values as events.
+type eventStream struct {
+	*sse.Writer
+	err error // of its beginning
 }
 
 // send writes one event.
-func (o *eventWriter) send(kind, id string, value any) error {
+func (o *eventStream) send(kind, id string, value any) error {
 	data, err := json.Marshal(value)
-	if err != nil {
+	if err = errors.Join(o.err, err); err != nil {
 		return err
 	}
-	head := "event: " + kind + "\n"
-	if id != "" {
-		head += "id: " + id + "\n"
-	}
-	return o.write(fmt.Sprintf("%sdata: %s\n\n", head, data))
-}
-
-func (o *eventWriter) comment() error { return o.write(": garra\n\n") }
-
-func (o *eventWriter) write(text string) error {
-	// A writer without deadlines, as in tests, just has none.
-	_ = o.control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := o.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return o.control.Flush()
+	return o.Event(kind, id, data)
 }
 
 // await waits for more, writing a comment now and then. It returns an error
 // when the client is gone.
-func (o *eventWriter) await(ctx context.Context, more <-chan struct{}) error {
-	quiet := time.NewTicker(keepAlive)
+func (o *eventStream) await(ctx context.Context, more <-chan struct{}) error {
+	quiet := time.NewTicker(sse.KeepAlive)
 	defer quiet.Stop()
 	for {
 		select {
 		case <-more:
 			return nil
 		case <-quiet.C:
-			if err := o.comment(); err != nil {
+			if err := o.Comment(); err != nil {
 				return err
 			}
 		case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/internal/sse"
 	"github.com/garraia/garra/source"
 )
 
@@ -223,7 +224,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	events, leave := a.Events.subscribe()
 	defer leave()
 	out := beginEvents(w)
-	quiet := time.NewTicker(keepAlive)
+	quiet := time.NewTicker(sse.KeepAlive)
 	defer quiet.Stop()
 	for {
 		var err error
@@ -234,7 +235,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 			}
 			err = out.send(e.Kind, "", e)
 		case <-quiet.C:
-			err = out.comment()
+			err = out.Comment()
 		case <-r.Context().Done():
 			return nil
 		}

@@ -78,6 +78,7 @@ type Item struct {
 	Exposed string       // to clients of all servers; of tools and prompts
 	Raw     protocol.Raw // as the server wrote it
 	Problem string       // why it is left out; empty when it isn't
+	forAll  protocol.Raw // as clients of all servers see it
 }
 
 // A Listing is what one server offers. It never changes.
@@ -220,11 +221,14 @@ func newItem(kind Kind, server string, raw protocol.Raw) *Item {
 		item.Problem = fmt.Sprintf("it has no %s", kind.key())
 		return item
 	}
-	if kind == Tools || kind == Prompts {
-		item.Exposed = Expose(server, item.Name)
-	}
+	item.forAll = raw
 	if kind == Tools {
 		item.Problem = checkSchema(obj.Get("inputSchema"))
+	}
+	if kind == Tools || kind == Prompts {
+		item.Exposed = Expose(server, item.Name)
+		obj.Set("name", protocol.Quote(item.Exposed))
+		item.forAll = obj.Raw()
 	}
 	return item
 }
@@ -234,14 +238,4 @@ func NewTool(server string, raw protocol.Raw) *Item { return newItem(Tools, serv
 
 // ForAll returns the item as clients of all servers see it: under its exposed
 // name, and otherwise as the server wrote it.
-func (i *Item) ForAll() protocol.Raw {
-	if i.Exposed == "" {
-		return i.Raw
-	}
-	obj, err := protocol.ParseObject(i.Raw)
-	if err != nil { // unreachable: an item that can't be read has a Problem
-		return i.Raw
-	}
-	obj.Set("name", protocol.Quote(i.Exposed))
-	return obj.Raw()
-}
+func (i *Item) ForAll() protocol.Raw { return i.forAll }

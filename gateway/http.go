@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/garraia/garra/internal/sse"
 	"github.com/garraia/garra/protocol"
 )
 
@@ -285,12 +286,8 @@ func (s *httpSession) respondJSON(w http.ResponseWriter, r *http.Request, t *str
 	}
 }
 
-// Times of the event streams.
-const (
-	streamAfter  = 5 * time.Second  // a POST without an answer becomes a stream
-	keepAlive    = 15 * time.Second // between comments on a silent stream
-	writeTimeout = 30 * time.Second // for a client to take an event
-)
+// streamAfter is when a POST without an answer becomes a stream.
+const streamAfter = 5 * time.Second
 
 // stream writes a stream's events behind seq until it ends, the client is gone
 // or another reader takes over. A comment now and then keeps the connection.
@@ -298,16 +295,19 @@ func (s *httpSession) stream(w http.ResponseWriter, r *http.Request, t *stream, 
 	reader := t.attach()
 	t.connected(1)
 	defer t.connected(-1)
-	out := newEventWriter(w)
-	if err := out.begin(s.primes(), t.id, seq); err != nil {
+	out, err := sse.Begin(w)
+	if err == nil && s.primes() {
+		err = out.Event("", eventID(t.id, seq), nil)
+	}
+	if err != nil {
 		return
 	}
 	for {
-		ctx, cancel := context.WithTimeout(r.Context(), keepAlive)
+		ctx, cancel := context.WithTimeout(r.Context(), sse.KeepAlive)
 		events, done := t.next(ctx, reader, seq)
 		cancel()
 		for _, e := range events {
-			if out.event(eventID(t.id, e.seq), e.message) != nil {
+			if out.Event("message", eventID(t.id, e.seq), e.message) != nil {
 				return
 			}
 			seq = e.seq
@@ -321,7 +321,7 @@ func (s *httpSession) stream(w http.ResponseWriter, r *http.Request, t *stream, 
 		case done && len(events) == 0 && !t.reads(reader):
 			return
 		case len(events) == 0:
-			if out.comment() != nil {
+			if out.Comment() != nil {
 				return
 			}
 		}

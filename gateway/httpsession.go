@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -188,49 +187,4 @@ func (s *httpSession) primes() bool {
 	s.Session.mu.Lock()
 	defer s.Session.mu.Unlock()
 	return s.revision >= protocol.Revision20251125
-}
-
-// An eventWriter writes server-sent events (HTML standard, 9.2).
-type eventWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-}
-
-func newEventWriter(w http.ResponseWriter) *eventWriter {
-	return &eventWriter{w, http.NewResponseController(w)}
-}
-
-// begin writes the header and, when the revision has it, the first event.
-func (e *eventWriter) begin(prime bool, stream string, seq uint64) error {
-	h := e.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("X-Accel-Buffering", "no")
-	e.w.WriteHeader(http.StatusOK)
-	if !prime {
-		return e.control.Flush()
-	}
-	return e.write("id: " + eventID(stream, seq) + "\ndata: \n\n")
-}
-
-// event writes one message.
-func (e *eventWriter) event(id string, message []byte) error {
-	e.control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := fmt.Fprintf(e.w, "event: message\nid: %s\ndata: ", id); err != nil {
-		return err
-	}
-	if _, err := e.w.Write(message); err != nil {
-		return err
-	}
-	return e.write("\n\n")
-}
-
-func (e *eventWriter) comment() error { return e.write(": still here\n\n") }
-
-func (e *eventWriter) write(text string) error {
-	e.control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := e.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return e.control.Flush()
 }
