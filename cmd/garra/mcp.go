@@ -150,11 +150,10 @@ Exit codes: 1 for an unknown server and one that cannot be started.`,
 			if detail == nil {
 				return failure
 			}
-			err := g.printDetail(detail)
 			if asJSON {
-				err = g.writeJSON(detail)
+				return errors.Join(failure, g.writeJSON(detail))
 			}
-			return errors.Join(failure, err)
+			return errors.Join(failure, g.printDetail(detail))
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
