@@ -262,3 +262,26 @@ func TestReloadOfOneServerKeepsTheOthersCalls(t *testing.T) {
 		return !r.gateway.Has("b")
 	})
 }
+
+func TestLogLevelsAndSubscriptionsSurviveARestart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	caps := `{"tools":{},"logging":{},"resources":{"subscribe":true}}`
+	r.apply(entry("a", "--caps", caps))
+	quiet, loud := r.connect("a", `{}`), r.connect("", `{}`)
+	quiet.request("logging/setLevel", `{"level":"error"}`)
+	loud.request("logging/setLevel", `{"level":"debug"}`)
+	quiet.request("resources/subscribe", `{"uri":"test://static"}`)
+	quiet.request("tools/call", callParams("kill_self", "{}"))
+	quiet.text("echo", `{"text":"it is back"}`)
+	quiet.call("emit", `{"method":"notifications/resources/updated","params":{"uri":"test://static"}}`)
+	quiet.note("notifications/resources/updated", 1)
+	quiet.call("log", `{"level":"info","text":"too quiet for this client"}`)
+	quiet.call("log", `{"level":"critical","text":"loud enough"}`)
+	if m := quiet.note("notifications/message", 1); !strings.Contains(string(m.Params), "critical") {
+		t.Errorf("got %s", m.Params)
+	}
+	if m := loud.request("logging/setLevel", `{"level":"nonsense"}`); m.Error == nil {
+		t.Error("nonsense is a log level")
+	}
+}
