@@ -59,6 +59,7 @@ const (
 	CodeEnvVaultUnavailable Code = "env.vault_unavailable"
 	CodeVaultReference      Code = "vault.reference"
 	CodeExpandLiteral       Code = "expand.literal"
+	CodeExpandNested        Code = "expand.nested"
 	CodeExpandClient        Code = "expand.client_variable"
 )
 

@@ -158,7 +158,7 @@ func excerpt(path string, line, column int) string {
 		return ""
 	}
 	data, _ := os.ReadFile(path)
-	data = bytes.TrimPrefix(data, bom)
+	data = bytes.TrimPrefix(data, []byte(bom))
 	lines := strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
 	text := []rune(strings.ToValidUTF8(lines[line-1], "?"))
 	if column > 80 {

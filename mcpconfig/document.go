@@ -29,6 +29,7 @@ type ConflictError struct {
 	Path string
 }
 
+// Error says which file it is.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("saving %s: the file was changed by someone else", filepath.Base(e.Path))
 }
@@ -40,6 +41,7 @@ type FileError struct {
 	Finding Finding // why, and where
 }
 
+// Error says where the file is broken, and how.
 func (e *FileError) Error() string {
 	return fmt.Sprintf("editing %s: %s", e.Finding.Position(), e.Finding.Message)
 }
@@ -86,7 +88,7 @@ func (d *Document) Path() string { return d.src.path }
 // Bytes returns the document's present text.
 func (d *Document) Bytes() []byte {
 	if d.src.bom {
-		return slices.Concat(bom, d.src.data)
+		return slices.Concat([]byte(bom), d.src.data)
 	}
 	return slices.Clone(d.src.data)
 }

@@ -137,9 +137,9 @@ func TestEditJSON(t *testing.T) {
 		{"nothing to remove", removeField("files", "cwd"), "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			checkEdit(t, ServersFile, commented, tt.edit, tt.old, tt.new)
+			checkEdit(t, ServersFile, commented, tt.edit, change{tt.old, tt.new})
 			crlf := func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
-			checkEdit(t, ServersFile, string(bom)+crlf(commented), tt.edit, crlf(tt.old), crlf(tt.new))
+			checkEdit(t, ServersFile, bom+crlf(commented), tt.edit, change{crlf(tt.old), crlf(tt.new)})
 		})
 	}
 }
@@ -230,24 +230,27 @@ func TestEditYAML(t *testing.T) {
 		{"rename", renameServer("time", "clock"), "time: {", "clock: {"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			checkEdit(t, GeneralFile, commentedYAML, tt.edit, tt.old, tt.new)
+			checkEdit(t, GeneralFile, commentedYAML, tt.edit, change{tt.old, tt.new})
 			crlf := func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
-			checkEdit(t, GeneralFile, string(bom)+crlf(commentedYAML), tt.edit, crlf(tt.old), crlf(tt.new))
+			checkEdit(t, GeneralFile, bom+crlf(commentedYAML), tt.edit, change{crlf(tt.old), crlf(tt.new)})
 		})
 	}
 }
 
-// checkEdit carries out an edit and compares the text, of which old should have become new.
-func checkEdit(t *testing.T, name, text string, do edit, old, new string) {
+// change is what should become of a text: its only piece old is new.
+type change struct{ old, new string }
+
+// checkEdit carries out an edit and compares the text with the change.
+func checkEdit(t *testing.T, name, text string, do edit, c change) {
 	t.Helper()
-	if strings.Count(text, old) != 1 && old != "" {
-		t.Fatalf("the text has %q %d times", old, strings.Count(text, old))
+	if strings.Count(text, c.old) != 1 && c.old != "" {
+		t.Fatalf("the text has %q %d times", c.old, strings.Count(text, c.old))
 	}
 	d := openText(t, name, text)
 	if err := do(d); err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Replace(text, old, new, 1)
+	want := strings.Replace(text, c.old, c.new, 1)
 	if diff := cmp.Diff(want, string(d.Bytes())); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

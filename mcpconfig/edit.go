@@ -43,7 +43,7 @@ func (d *Document) editor() editor {
 // can't be parsed.
 func (d *Document) replace(text []byte) error {
 	if d.src.bom {
-		text = slices.Concat(bom, text)
+		text = slices.Concat([]byte(bom), text)
 	}
 	next := &source{name: d.src.name, path: d.src.path, mode: d.src.mode}
 	if ferr := next.setData(text); ferr != nil || !next.isMap() {

@@ -172,7 +172,7 @@ func (s *source) holdsValues() bool {
 // holdsText reports whether a map has a value that is more than references.
 func (n *node) holdsText() bool {
 	for _, m := range n.children() {
-		if m.value.text != "" && len(references(m.value.text)) == 0 {
+		if m.value.text != "" && len(references(m.value.text, true)) == 0 {
 			return true
 		}
 	}

@@ -282,7 +282,8 @@ func TestSettings(t *testing.T) {
 			Settings{0, 20 * time.Second, true, "token"},
 		},
 		{
-			"tools: {list_wait_secs: -5}\ntimeouts: {mcp: {default_secs: soon}}\nagent: {tool_confirmation_enabled: 1}\n",
+			"tools: {list_wait_secs: -5}\ntimeouts: {mcp: {default_secs: soon}}\n" +
+				"agent: {tool_confirmation_enabled: 1}\n",
 			Settings{ListWait: 10 * time.Second, DefaultTimeout: 60 * time.Second},
 		},
 		{"timeouts: 5\nagent: [x]\n", Settings{ListWait: 10 * time.Second, DefaultTimeout: 60 * time.Second}},
@@ -291,7 +292,10 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", tt.text, diff)
 		}
 	}
-	config := loadText(t, GeneralFile, "timeouts: {mcp: {default_secs: 20}}\nmcp: {a: {command: x}, b: {command: x, timeout: 5}}\n")
+	config := loadText(t, GeneralFile, lines(
+		"timeouts: {mcp: {default_secs: 20}}",
+		"mcp: {a: {command: x}, b: {command: x, timeout: 5}}",
+	))
 	for name, want := range map[string]time.Duration{"a": 20 * time.Second, "b": 5 * time.Second} {
 		if s, _ := config.Server(name); s.Timeout != want {
 			t.Errorf("%s has timeout %v, want %v", name, s.Timeout, want)

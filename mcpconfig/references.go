@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // referenceKind is what a reference refers to.
@@ -15,6 +14,7 @@ type referenceKind uint8
 const (
 	variableReference referenceKind = iota // ${NAME}, ${NAME:-default}, ${env:NAME}
 	vaultReference                         // vault:KEY as the whole text, ${vault:KEY} in it
+	nestedReference                        // ${NAME:-default} with a reference in the default
 	brokenReference                        // looks like a reference, and stays as text
 )
 
@@ -34,12 +34,18 @@ var (
 	foreign = regexp.MustCompile(`^(env|vault|input|file|command|config|value|op|userInput):`)
 	// bare is a text that is nothing but a variable in the shell's short form.
 	bare = regexp.MustCompile(`^\$[A-Z][A-Z0-9_]+$`)
+	// vaultKey is the name of a key of the vault.
+	vaultKey = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 )
 
-// references returns the references in a text, in order. A $${ is a literal ${. What a shell
-// would expand, such as ${a%b}, is text for the child and no reference.
-func references(text string) []reference {
+// references returns the references in a text, in order. Where whole is set, vault:KEY as the
+// whole text is one. A $${ is a literal ${. What a shell would expand, such as ${a%b}, is text
+// for the child and no reference.
+func references(text string, whole bool) []reference {
 	if key, ok := strings.CutPrefix(text, "vault:"); ok {
+		if !whole {
+			return []reference{{brokenReference, "vault:…"}}
+		}
 		return []reference{{vaultReference, key}}
 	}
 	if bare.MatchString(text) {
@@ -53,10 +59,11 @@ func references(text string) []reference {
 			continue
 		}
 		inner, rest, closed := strings.Cut(text, "}")
-		if r, ok := classify(inner, closed); ok {
+		r, ok := classify(inner, closed)
+		if ok {
 			found = append(found, r)
 		}
-		if closed {
+		if ok && r.kind != brokenReference {
 			text = rest
 		}
 	}
@@ -66,24 +73,21 @@ func references(text string) []reference {
 // classify returns the reference that stands between ${ and }, if it is one or looks like one.
 func classify(inner string, closed bool) (reference, bool) {
 	key, isVault := strings.CutPrefix(inner, "vault:")
+	hasDefault := fallback.MatchString(inner)
 	switch {
 	case closed && isVault:
 		return reference{vaultReference, key}, true
-	case closed && (variable.MatchString(inner) || fallback.MatchString(inner)):
+	case closed && hasDefault && strings.Contains(inner, "${"):
+		name, _, _ := strings.Cut(inner, ":-")
+		return reference{nestedReference, name}, true
+	case closed && (hasDefault || variable.MatchString(inner)):
 		return reference{variableReference, inner}, true
 	case foreign.MatchString(inner):
 		return reference{brokenReference, "${" + foreign.FindString(inner) + "…"}, true
-	case !closed && (variable.MatchString(inner) || fallback.MatchString(inner)):
+	case !closed && (hasDefault || variable.MatchString(inner)):
 		return reference{brokenReference, "${…"}, true
 	}
 	return reference{}, false
-}
-
-// validVaultKey reports whether a vault can have a key of that name.
-func validVaultKey(key string) bool {
-	return key != "" && !strings.ContainsFunc(key, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("${}", r)
-	})
 }
 
 // indexPath returns the path of an item of a list.

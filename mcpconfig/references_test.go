@@ -25,8 +25,22 @@ func TestReferences(t *testing.T) {
 		"$TOKEN":                 {{brokenReference, "$NAME"}},
 		"$token":                 nil,
 		"${9A} ${A-b} ${A:0:1}}": nil,
+		"${a%${B}}":              {{variableReference, "B"}},
+		"${A:-${B}}":             {{nestedReference, "A"}},
+		"${input:${B}}":          {{brokenReference, "${input:…"}, {variableReference, "B"}},
 	} {
-		if diff := cmp.Diff(want, references(text), cmp.AllowUnexported(reference{})); diff != "" {
+		if diff := cmp.Diff(want, references(text, true), cmp.AllowUnexported(reference{})); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", text, diff)
+		}
+	}
+}
+
+func TestReferencesInOtherFields(t *testing.T) {
+	for text, want := range map[string][]reference{
+		"vault:K":    {{brokenReference, "vault:…"}},
+		"${vault:K}": {{vaultReference, "K"}},
+	} {
+		if diff := cmp.Diff(want, references(text, false), cmp.AllowUnexported(reference{})); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", text, diff)
 		}
 	}

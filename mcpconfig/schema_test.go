@@ -34,7 +34,7 @@ func resolveSchema(t *testing.T) *jsonschema.Resolved {
 // decodeJSONC reads JSON with comments the way a validator would see it.
 func decodeJSONC(t *testing.T, text []byte) any {
 	t.Helper()
-	standard, err := hujson.Standardize(append([]byte(strings.TrimPrefix(string(text), string(bom))), '\n'))
+	standard, err := hujson.Standardize(append([]byte(strings.TrimPrefix(string(text), bom)), '\n'))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 const maxFileSize = 16 << 20
 
 // bom is the UTF-8 byte order mark that some Windows editors put at the start of a file.
-var bom = []byte("\ufeff")
+const bom = "\ufeff"
 
 // source is one configuration file as it was read: its bytes, its tree, and the places in it.
 type source struct {
@@ -63,7 +63,7 @@ func readSource(path string) (*source, *fileError) {
 // setData makes data the contents of the source and parses it.
 func (s *source) setData(data []byte) *fileError {
 	s.exists, s.hash, s.root = true, hashOf(data), nil
-	s.data, s.bom = bytes.CutPrefix(data, bom)
+	s.data, s.bom = bytes.CutPrefix(data, []byte(bom))
 	s.index = newTextIndex(s.data, lineStarts(s.data))
 	if ferr := checkText(s.data); ferr != nil {
 		return ferr

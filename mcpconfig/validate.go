@@ -144,31 +144,35 @@ func (d *decoder) checkReferences() {
 		if !ok || !f.expands {
 			continue
 		}
-		d.checkReference(m.key, m.value)
+		d.checkReference(m.key, m.value, false)
 		for i, item := range m.value.items {
-			d.checkReference(indexPath(m.key, i), item)
+			d.checkReference(indexPath(m.key, i), item, false)
 		}
 		for _, item := range m.value.members {
-			d.checkReference(showPath(m.key+"."+item.key), item.value)
+			d.checkReference(showPath(m.key+"."+item.key), item.value, true)
 		}
 	}
 }
 
-// checkReference checks the references in one text.
-func (d *decoder) checkReference(key string, n *node) {
+// checkReference checks the references in one text. A value of env or headers may be one as a
+// whole.
+func (d *decoder) checkReference(key string, n *node, whole bool) {
 	if n.kind != stringNode {
 		return
 	}
-	for _, r := range references(n.text) {
+	for _, r := range references(n.text, whole) {
 		switch {
-		case r.kind == vaultReference && !validVaultKey(r.name):
-			d.report(n.start, CodeVaultReference, "write vault: and the name of a key of the vault",
+		case r.kind == vaultReference && !vaultKey.MatchString(r.name):
+			d.report(n.start, CodeVaultReference, "name a key of the vault; it has letters, digits, _, . and -",
 				"%s has a vault reference without a valid key", key)
 		case r.kind == vaultReference && !d.vaultHas(r.name):
 			d.report(n.start, CodeEnvVaultUnavailable,
 				"write ${env:NAME} instead and set NAME for garra",
 				"%s refers to %q in the vault, which is not available: the server will not start",
 				key, shorten(r.name))
+		case r.kind == nestedReference:
+			d.report(n.start, CodeExpandNested, "write the default as it is to be",
+				"%s has a reference in the default of ${%s}", key, r.name)
 		case r.kind == brokenReference:
 			d.report(n.start, CodeExpandLiteral,
 				"write ${NAME}, ${NAME:-default}, ${env:NAME} or ${vault:KEY}, or $${ for a literal ${",
