@@ -201,16 +201,16 @@ func (a aggregate) complete(ctx context.Context, x *exchange) (Raw, error) {
 	return nil, protocol.Errorf(protocol.CodeInvalidParams, "no server has the resource %q", uri)
 }
 
-// setLevel tells every server that logs, and succeeds if the level is one:
-// a server that refuses is no concern of this client.
+// setLevel tells every server that is ready and logs, and succeeds if the level
+// is one: a server that refuses is no concern of this client, and one that comes
+// later is told then.
 func (a aggregate) setLevel(ctx context.Context, x *exchange) (Raw, error) {
-	level, err := x.session.setLevel(x.params)
-	if err != nil {
+	if err := x.session.setLevel(x.params); err != nil {
 		return nil, err
 	}
 	for _, u := range a.gateway.all() {
 		if hello := u.src.Status().Hello; hello != nil && hello.Declares("logging") {
-			if _, err := u.sharer.setLevel(ctx, x, level); err != nil {
+			if _, err := u.sharer.setLevel(ctx, x); err != nil {
 				u.warn("setting the log level: " + err.Error())
 			}
 		}
@@ -226,6 +226,7 @@ func (a aggregate) notification(_ *Session, m *protocol.Message) {
 }
 
 func (a aggregate) sees(change) bool    { return true }
+func (a aggregate) covers(string) bool  { return true }
 func (a aggregate) carries(string) bool { return false }
 
 // logged implements view: the logger's name begins with that of its server.

@@ -28,13 +28,13 @@ func severity(level string) int { return slices.Index(logLevels(), level) }
 type sharer struct {
 	upstream *upstream
 
-	mu     sync.Mutex                   // guards all below
-	subs   map[string]map[*Session]bool // by URI
-	levels map[*Session]string
+	mu   sync.Mutex                   // guards all below
+	subs map[string]map[*Session]bool // by URI
+	told string                       // the log level that the server was told last
 }
 
 func newSharer(u *upstream) *sharer {
-	return &sharer{upstream: u, subs: make(map[string]map[*Session]bool), levels: make(map[*Session]string)}
+	return &sharer{upstream: u, subs: make(map[string]map[*Session]bool)}
 }
 
 // subscribe passes a subscription on and remembers it.
@@ -71,30 +71,41 @@ func (h *sharer) dropLocked(uri string, s *Session) {
 	}
 }
 
-// setLevel remembers the level that a session wants, and tells the server when
-// that changes what is the most talkative of all.
-func (h *sharer) setLevel(ctx context.Context, x *exchange, level string) (Raw, error) {
+// setLevel tells the server the level of the session that wants most, if that
+// isn't what it was told last. The session has noted its own before.
+func (h *sharer) setLevel(ctx context.Context, x *exchange) (Raw, error) {
+	level := h.level()
 	h.mu.Lock()
-	before := h.lowestLocked()
-	h.levels[x.session] = level
-	lowest := h.lowestLocked()
+	known := h.told == level
 	h.mu.Unlock()
-	if lowest == before {
+	if known {
 		return Raw("{}"), nil
 	}
-	params := protocol.Object{}
+	params := &protocol.Object{}
 	if obj, err := protocol.ParseObject(x.params); err == nil {
-		params = *obj
+		params = obj
 	}
-	params.Set("level", protocol.Quote(lowest))
-	return h.upstream.src.Call(ctx, x.call(x.method, params.Raw()))
+	params.Set("level", protocol.Quote(level))
+	result, err := h.upstream.src.Call(ctx, x.call(x.method, params.Raw()))
+	if err == nil {
+		h.tell(level)
+	}
+	return result, err
 }
 
-// lowestLocked is the least severe level that any session wants.
-func (h *sharer) lowestLocked() string {
+func (h *sharer) tell(level string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = level
+}
+
+// level is the least severe one that any session of the server wants; empty
+// when none has said.
+func (h *sharer) level() string {
 	lowest := ""
-	for _, level := range h.levels {
-		if lowest == "" || severity(level) < severity(lowest) {
+	for _, s := range h.upstream.gateway.allSessions() {
+		if level := s.logLevel(); s.view.covers(h.upstream.name) && level != "" &&
+			(lowest == "" || severity(level) < severity(lowest)) {
 			lowest = level
 		}
 	}
@@ -104,7 +115,6 @@ func (h *sharer) lowestLocked() string {
 // leave forgets a session; the server is told of subscriptions that ended.
 func (h *sharer) leave(s *Session) {
 	h.mu.Lock()
-	delete(h.levels, s)
 	var last []string
 	for uri, sessions := range h.subs {
 		if sessions[s] && len(sessions) == 1 {
@@ -122,16 +132,20 @@ func (h *sharer) leave(s *Session) {
 }
 
 // restore tells a server that was started again what its clients want.
-func (h *sharer) restore() {
+func (h *sharer) restore(hello *source.Hello) {
 	h.mu.Lock()
-	level, uris := h.lowestLocked(), slices.Sorted(maps.Keys(h.subs))
+	uris := slices.Sorted(maps.Keys(h.subs))
 	h.mu.Unlock()
 	h.each(protocol.MethodSubscribe, uris)
-	if level != "" {
-		o := protocol.Object{}
-		o.Set("level", protocol.Quote(level))
-		h.callQuietly(protocol.MethodSetLevel, o.Raw())
+	level := h.level()
+	if level == "" || !hello.Declares("logging") {
+		h.tell("")
+		return
 	}
+	o := protocol.Object{}
+	o.Set("level", protocol.Quote(level))
+	h.callQuietly(protocol.MethodSetLevel, o.Raw())
+	h.tell(level)
 }
 
 func (h *sharer) each(method string, uris []string) {
@@ -171,9 +185,7 @@ func (s *Session) wantsLog(params Raw) bool { return s.wantsLogAtLeast("", param
 // wantsLogAtLeast is wantsLog for a view where clients that set no level get
 // only messages of the given one.
 func (s *Session) wantsLogAtLeast(unset string, params Raw) bool {
-	s.mu.Lock()
-	wants := s.level
-	s.mu.Unlock()
+	wants := s.logLevel()
 	if wants == "" {
 		wants = unset
 	}
@@ -185,18 +197,25 @@ func (s *Session) wantsLogAtLeast(unset string, params Raw) bool {
 	return err != nil || severity(level) >= severity(wants)
 }
 
-// setLevel checks and remembers the level of a logging/setLevel request.
-func (s *Session) setLevel(params Raw) (string, error) {
+// logLevel is the level that the client set; empty when it set none.
+func (s *Session) logLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
+}
+
+// setLevel checks and notes the level of a logging/setLevel request.
+func (s *Session) setLevel(params Raw) error {
 	obj, err := protocol.ParseObject(params)
 	if err != nil {
-		return "", protocol.Errorf(protocol.CodeInvalidParams, "logging/setLevel without params")
+		return protocol.Errorf(protocol.CodeInvalidParams, "logging/setLevel without params")
 	}
 	level, err := protocol.Text(obj.Get("level"))
 	if err != nil || severity(level) < 0 {
-		return "", protocol.Errorf(protocol.CodeInvalidParams, "no log level: %.40s", obj.Get("level"))
+		return protocol.Errorf(protocol.CodeInvalidParams, "no log level: %.40s", obj.Get("level"))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.level = level
-	return level, nil
+	return nil
 }

@@ -75,11 +75,10 @@ func (v single) request(ctx context.Context, x *exchange) (Raw, error) {
 		}
 		return u.sharer.unsubscribe(ctx, x, uri)
 	case protocol.MethodSetLevel:
-		level, err := x.session.setLevel(x.params)
-		if err != nil {
+		if x.session.setLevel(x.params) != nil {
 			return u.src.Call(ctx, x.call(x.method, x.params)) // the server says what is wrong
 		}
-		return u.sharer.setLevel(ctx, x, level)
+		return u.sharer.setLevel(ctx, x)
 	}
 	return u.src.Call(ctx, x.call(x.method, x.params))
 }
@@ -132,7 +131,7 @@ func (v single) notification(_ *Session, m *protocol.Message) {
 
 // sees implements view: of this server, and only what it declared to announce.
 func (v single) sees(c change) bool {
-	if c.server != v.server {
+	if !v.covers(c.server) {
 		return false
 	}
 	u := v.gateway.upstream(v.server)
@@ -143,11 +142,12 @@ func (v single) sees(c change) bool {
 	return hello == nil || hello.DeclaresChanges(string(c.kind))
 }
 
+func (v single) covers(server string) bool  { return server == v.server }
 func (v single) carries(server string) bool { return server == v.server }
 
 // logged implements view.
 func (v single) logged(s *Session, server string, params Raw) {
-	if server == v.server && s.wantsLog(params) {
+	if v.covers(server) && s.wantsLog(params) {
 		s.tell(protocol.NoteMessage, params)
 	}
 }

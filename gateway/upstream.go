@@ -131,7 +131,7 @@ func (u *upstream) discover(ctx context.Context) {
 	changed := u.gateway.catalog.Set(u.name, listing)
 	u.read(hello)
 	u.report(listing)
-	u.sharer.restore()
+	u.sharer.restore(hello)
 	if loud {
 		changed = declared(hello)
 	}

@@ -22,6 +22,8 @@ type view interface {
 
 // A listener says what of the servers' news a session hears.
 type listener interface {
+	// covers reports whether the server is visible here.
+	covers(server string) bool
 	// sees reports whether a change of items is visible here.
 	sees(c change) bool
 	// carries reports whether notifications that garra doesn't know are passed on.
