@@ -150,8 +150,11 @@ func (a aggregate) resource(ctx context.Context, x *exchange) (Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.gateway.settle(ctx)
 	server, ok := a.gateway.catalog.Route(uri)
+	if !ok {
+		a.gateway.settle(ctx) // it may be of a server that is still starting
+		server, ok = a.gateway.catalog.Route(uri)
+	}
 	u := a.gateway.upstream(server)
 	if !ok || u == nil {
 		data := protocol.Object{}

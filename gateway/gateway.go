@@ -124,37 +124,55 @@ func (g *Gateway) all() []*upstream {
 // Has reports whether there is a server of that name.
 func (g *Gateway) Has(name string) bool { return g.upstream(name) != nil }
 
-// Settled reports whether every server has been tried once, and which have not.
+// Settled returns the servers that have not been tried once yet: of all others
+// it is known what they offer, or that it can't be known now.
 func (g *Gateway) Settled() (waiting []string) {
-	for _, u := range g.all() {
-		if !u.settled() {
-			waiting = append(waiting, u.name)
-		}
+	for _, u := range g.unsettled() {
+		waiting = append(waiting, u.name)
 	}
 	return waiting
 }
 
-// settle waits until every server has been tried once, but at most as long as
-// the configuration says.
+func (g *Gateway) unsettled() (list []*upstream) {
+	for _, u := range g.all() {
+		if !u.settled() {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// settle waits until every server has been tried once, but for none longer than
+// the configuration says, counted from when the server came.
 func (g *Gateway) settle(ctx context.Context) {
-	g.mu.RLock()
-	limit := g.listWait
-	g.mu.RUnlock()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	for {
 		changed := g.changed.wait()
-		if len(g.Settled()) == 0 {
+		left := g.patience(g.unsettled())
+		if left <= 0 {
 			return
 		}
+		timer := time.NewTimer(left)
 		select {
 		case <-changed:
 		case <-timer.C:
-			return
 		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
 			return
 		}
 	}
+}
+
+// patience is how long a list still waits for servers.
+func (g *Gateway) patience(waiting []*upstream) (left time.Duration) {
+	g.mu.RLock()
+	limit := g.listWait
+	g.mu.RUnlock()
+	for _, u := range waiting {
+		left = max(left, limit-time.Since(u.came))
+	}
+	return left
 }
 
 // StateChanged is told that a source is in another state.

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
 
@@ -270,4 +272,28 @@ func TestBigAnswers(t *testing.T) {
 			t.Errorf("got %d bytes of %d", got, size)
 		}
 	}
+}
+
+func TestTheFirstListWaitsAndLaterOnesDoNot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	silent := entry("silent", "--never-init")
+	config := &mcpconfig.Config{
+		Dir: r.dir, Servers: []*mcpconfig.Server{entry("good"), silent},
+		Settings: mcpconfig.Settings{ListWait: 500 * time.Millisecond},
+	}
+	began := time.Now()
+	r.applyConfig(config)
+	c := r.connect("", `{}`)
+	if names := c.names(); !slices.Contains(names, "good__echo") {
+		t.Errorf("got %v", names)
+	}
+	if d := time.Since(began); d < 500*time.Millisecond {
+		t.Errorf("the first list waited only %s for the silent server", d)
+	}
+	if waiting := r.gateway.Settled(); !slices.Equal(waiting, []string{"silent"}) {
+		t.Errorf("waiting for %v", waiting)
+	}
+	id := c.send("tools/list", `{}`)
+	await(c, "a list that doesn't wait again", func() (bool, bool) { return true, c.answers[id] != nil })
 }

@@ -28,6 +28,7 @@ type upstream struct {
 	name    string
 	gateway *Gateway
 	src     source.Source
+	came    time.Time
 	current atomic.Pointer[ruled]
 
 	wake   chan struct{} // holds one token: the listing is to be read again
@@ -50,7 +51,7 @@ type ruled struct {
 
 func newUpstream(g *Gateway, entry *mcpconfig.Server, rules *policy.Rules, src source.Source) *upstream {
 	u := &upstream{
-		name: entry.Name, gateway: g, src: src,
+		name: entry.Name, gateway: g, src: src, came: time.Now(),
 		wake: make(chan struct{}, 1), reported: make(map[string]bool),
 	}
 	u.sharer = newSharer(u)
