@@ -4,6 +4,11 @@
 
 package mcpconfig
 
+import (
+	"regexp"
+	"strings"
+)
+
 // checkExposed notes files with values of environment variables or headers in them that other
 // users of the machine may read.
 func (l *loader) checkExposed(sources ...*source) {
@@ -11,7 +16,18 @@ func (l *loader) checkExposed(sources ...*source) {
 		if s.mode&0o077 == 0 || !s.holdsValues() {
 			continue
 		}
-		l.report(s.at(-1), CodeFileExposed, "chmod 600 "+s.path,
+		l.report(s.at(-1), CodeFileExposed, "chmod 600 "+shellWord(s.path),
 			"the file holds values of env or headers and has mode %#o: other users may read it", s.mode)
 	}
+}
+
+// plainWord is text that a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+-]+$`)
+
+// shellWord returns text as one word of a POSIX shell.
+func shellWord(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

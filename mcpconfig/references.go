@@ -42,13 +42,13 @@ var (
 // whole text is one. A $${ is a literal ${. What a shell would expand, such as ${a%b}, is text
 // for the child and no reference.
 func references(text string, whole bool) []reference {
-	if key, ok := strings.CutPrefix(text, "vault:"); ok {
-		if !whole {
-			return []reference{{brokenReference, "vault:…"}}
-		}
+	key, isVault := strings.CutPrefix(text, "vault:")
+	switch {
+	case isVault && whole:
 		return []reference{{vaultReference, key}}
-	}
-	if bare.MatchString(text) {
+	case isVault && vaultKey.MatchString(key):
+		return []reference{{brokenReference, "vault:…"}}
+	case bare.MatchString(text):
 		return []reference{{brokenReference, "$NAME"}}
 	}
 	var found []reference
@@ -73,7 +73,7 @@ func references(text string, whole bool) []reference {
 // classify returns the reference that stands between ${ and }, if it is one or looks like one.
 func classify(inner string, closed bool) (reference, bool) {
 	key, isVault := strings.CutPrefix(inner, "vault:")
-	hasDefault := fallback.MatchString(inner)
+	hasDefault := fallback.MatchString(inner) && !strings.HasPrefix(inner, "env:")
 	switch {
 	case closed && isVault:
 		return reference{vaultReference, key}, true

@@ -3,9 +3,14 @@
 package mcpconfig
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/garraia/garra/envbuild"
 )
 
 func TestReferences(t *testing.T) {
@@ -44,4 +49,46 @@ func TestReferencesInOtherFields(t *testing.T) {
 			t.Errorf("%q: -want +got:\n%s", text, diff)
 		}
 	}
+}
+
+// TestReferencesAgreeWithExpansion checks that what is judged here is what is expanded when a
+// server starts: the same variables, the same secrets, the same texts refused.
+func TestReferencesAgreeWithExpansion(t *testing.T) {
+	piece := rapid.SampledFrom([]string{
+		"$", "{", "}", "${", "$${", "vault:", "env:", "A", "b_1", "9", ":-", ":", "-", ".", " ", "%", "é", "input:",
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"), "")
+		whole := rapid.Bool().Draw(t, "whole")
+		parse := envbuild.ParseTemplate
+		if whole {
+			parse = envbuild.ParseValue
+		}
+		template, err := parse(text)
+		var variables, secrets []string
+		refused := false
+		for _, r := range references(text, whole) {
+			switch {
+			case r.kind == nestedReference || r.kind == vaultReference && !vaultKey.MatchString(r.name):
+				refused = true
+			case r.kind == vaultReference:
+				secrets = append(secrets, r.name)
+			case r.kind == variableReference:
+				name, _, _ := strings.Cut(strings.TrimPrefix(r.name, "env:"), ":-")
+				variables = append(variables, name)
+			}
+		}
+		if refused != (err != nil) {
+			t.Fatalf("%q: refused is %v, the expansion says %v", text, refused, err)
+		}
+		if err != nil {
+			return
+		}
+		if diff := cmp.Diff(template.Variables(), variables, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%q: variables: -expanded +judged:\n%s", text, diff)
+		}
+		if diff := cmp.Diff(template.SecretKeys(), secrets, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%q: secrets: -expanded +judged:\n%s", text, diff)
+		}
+	})
 }
