@@ -18,6 +18,10 @@ import (
 // ("Lifecycle", timeouts).
 const maxProgress = 12
 
+// A budget is the time that a call has: timeout, which progress restarts, and
+// of which some was spent on waiting for the server.
+type budget struct{ timeout, spent time.Duration }
+
 // A call is one request in flight on a link.
 type call struct {
 	id       uint64
@@ -27,72 +31,88 @@ type call struct {
 	timeout  time.Duration
 	timer    *time.Timer
 	done     chan reply // takes exactly one
+	over     func()     // nobody needs to write the request any more
 }
 
 // A reply is what came of a call.
 type reply struct {
 	result Raw
 	err    error
+	gaveUp bool   // garra no longer waits, and the server should know,
+	reason string // with this reason
 }
 
 // end hands the reply over. The link calls it once for each call.
 func (c *call) end(r reply) {
 	c.timer.Stop()
 	c.done <- r
+	c.over()
 }
 
-// call sends a request and waits for its answer. timeout restarts whenever the
-// server reports progress.
-func (l *link) call(ctx Context, req *source.Call, timeout time.Duration) (Raw, error) {
+// call sends a request and waits for its answer.
+func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
+	writing, over := context.WithCancel(ctx)
+	defer over()
 	c := &call{
-		client: req.Client, token: req.Progress, timeout: timeout,
-		deadline: time.Now().Add(maxProgress * timeout),
+		client: req.Client, token: req.Progress, timeout: b.timeout,
+		deadline: time.Now().Add(maxProgress*b.timeout - b.spent),
 		done:     make(chan reply, 1),
+		over:     over,
 	}
-	if err := l.register(c, req.Method); err != nil {
+	if err := l.register(c, req.Method, b); err != nil {
 		return nil, err
 	}
 	m := protocol.NewRequest(protocol.NumberID(c.id), req.Method, withToken(req, c.id))
-	if err := l.send(ctx, m); err != nil {
-		l.finish(c.id, reply{err: l.notSent(ctx, err)})
+	begun, err := l.send(writing, m)
+	if errors.Is(err, errInputClosed) {
+		l.finish(c.id, reply{err: fmt.Errorf("%w: %w", errNotDelivered, err)})
 	}
+	r := l.await(ctx, c)
+	if r.gaveUp && begun && req.Method != protocol.MethodInitialize { // which must not be cancelled
+		go l.cancel(c.id, r.reason) // ends within the time that notify has
+	}
+	return r.result, r.err
+}
+
+// await waits for what comes of a call.
+func (l *link) await(ctx Context, c *call) reply {
 	select {
 	case r := <-c.done:
-		return r.result, r.err
+		return r
 	case <-ctx.Done():
-		l.finish(c.id, reply{err: cancelled(ctx, l.server)})
-		go l.cancel(c.id, reasonOf(ctx)) // ends within the second that notify gives it
-		r := <-c.done
-		return r.result, r.err
+		l.finish(c.id, reply{err: cancelled(ctx, l.server), gaveUp: true, reason: reasonOf(ctx)})
+		return <-c.done
 	}
 }
 
 // register gives the call its id and its timer.
-func (l *link) register(c *call, method string) error {
+func (l *link) register(c *call, method string, b budget) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failure != nil {
-		return fmt.Errorf("%w: %w", errClosedBefore, l.failure)
+		return fmt.Errorf("%w: %w", errNotDelivered, l.failure)
 	}
 	l.next++
 	c.id = l.next
 	l.pending[c.id] = c
-	c.timer = time.AfterFunc(c.timeout, func() { l.expire(c, method) })
+	c.timer = time.AfterFunc(max(b.timeout-b.spent, 0), func() { l.expire(c, method) })
 	return nil
 }
 
-// expire ends a call that took too long, and tells the server.
+// expire ends a call that took too long.
 func (l *link) expire(c *call, method string) {
-	l.finish(c.id, reply{err: &source.Failure{
+	f := &source.Failure{
 		Code: source.CallTimeout, Server: l.server,
 		Message: fmt.Sprintf("%s got no answer within %s", method, c.timeout),
 		Fix:     "raise callTimeoutSecs of this server if the call may take that long",
-	}})
-	l.cancel(c.id, "timed out")
+	}
+	if !time.Now().Before(c.deadline) {
+		f.Message = fmt.Sprintf("%s reported progress, but got no answer within %s", method, maxProgress*c.timeout)
+	}
+	l.finish(c.id, reply{err: f, gaveUp: true, reason: "timed out"})
 }
 
-// cancel tells the server that nobody waits for a request any more. initialize
-// must not be cancelled; a run whose handshake fails is stopped instead.
+// cancel tells the server that nobody waits for a request any more.
 func (l *link) cancel(id uint64, reason string) {
 	o := protocol.Object{}
 	o.Set("requestId", protocol.NumberID(id).Raw())
@@ -104,19 +124,7 @@ func (l *link) cancel(id uint64, reason string) {
 
 // progressed restarts the call's timer.
 func (c *call) progressed() {
-	left := time.Until(c.deadline)
-	c.timer.Reset(max(0, min(c.timeout, left)))
-}
-
-// notSent says why a request could not be written.
-func (l *link) notSent(ctx Context, err error) error {
-	if ctx.Err() != nil {
-		return cancelled(ctx, l.server)
-	}
-	return &source.Failure{
-		Code: source.ServerCrashed, Server: l.server, Cause: err,
-		Message: "the server closed its standard input: " + err.Error(),
-	}
+	c.timer.Reset(max(0, min(c.timeout, time.Until(c.deadline))))
 }
 
 // cancelled is the failure of a call whose context ended.

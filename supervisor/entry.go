@@ -3,7 +3,6 @@
 package supervisor
 
 import (
-	"context"
 	"slices"
 
 	"github.com/garraia/garra/envbuild"
@@ -40,13 +39,4 @@ func missing(names []string, present map[string]string) []string {
 		}
 	}
 	return lost
-}
-
-// buildable reports whether a server's environment can be built now.
-func (r *runner) buildable(entry *mcpconfig.Server, isolated bool) bool {
-	if entry.Transport != mcpconfig.Stdio {
-		return false
-	}
-	_, _, err := r.build(context.Background(), order{entry: entry, isolated: isolated})
-	return err == nil
 }

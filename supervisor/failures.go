@@ -11,29 +11,25 @@ import (
 
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
 )
 
-// errClosedBefore is wrapped by the failure of a call that was never written,
-// since its link had closed; it can be made again on the next one.
-var errClosedBefore = errors.New("the connection closed before the call was sent")
+// errNotDelivered is wrapped by the failure of a call that its server can't have
+// got: the link was closed, or the pipe broke before the whole request was
+// written. It can be made again on the next link.
+var errNotDelivered = errors.New("the call did not reach the server")
 
-// howToStart ends the messages about servers that garra doesn't bring back by
-// itself.
-func howToStart(server string) string { return "start it with `garra mcp restart " + server + "`" }
-
-func orParked(err error, started bool, server string, now *snapshot) error {
-	if err == nil && !started {
-		return parkedFailure(server, now)
-	}
-	return err
+// stoppedFailure is the answer to who wants a server that somebody stopped.
+func stoppedFailure(server string) *source.Failure {
+	return source.Fail(source.ServerStopped, server, "the server was stopped")
 }
 
 // parkedFailure is the answer to a call of a server that crashed too often.
 func parkedFailure(server string, now *snapshot) *source.Failure {
 	f := &source.Failure{
 		Code: source.ServerParked, Server: server,
-		Message: "the server failed too often and is parked", Fix: howToStart(server),
+		Message: "the server failed too often and is parked", Fix: "start it with `garra mcp restart " + server + "`",
 	}
 	if !now.status.NextTry.IsZero() {
 		f.Message += fmt.Sprintf(" until %s", now.status.NextTry.Format(time.TimeOnly))
@@ -53,9 +49,9 @@ func failedFailure(server string, now *snapshot) *source.Failure {
 	return because(f, now)
 }
 
-func disabledFailure(server string, entry *mcpconfig.Server) *source.Failure {
+func disabledFailure(entry *mcpconfig.Server) *source.Failure {
 	return &source.Failure{
-		Code: source.ServerDisabled, Server: server,
+		Code: source.ServerDisabled, Server: entry.Name,
 		Message: "the server is disabled in " + entry.Origin.String(),
 		Fix:     "take that line out, or set it to enabled",
 	}
@@ -76,11 +72,11 @@ func because(f *source.Failure, now *snapshot) *source.Failure {
 // gaveUp is the failure of a call whose time ended while it waited.
 func (s *Server) gaveUp(ctx Context, now *snapshot) error {
 	f := cancelled(ctx, s.name)
-	if f.Code == source.CallTimeout {
-		f.Message = fmt.Sprintf("the server is %s and did not become ready in time", now.status.State)
-		return because(f, now)
+	if f.Code != source.CallTimeout {
+		return f
 	}
-	return f
+	f.Message = fmt.Sprintf("the server is %s and did not become ready in time", now.status.State)
+	return because(f, now)
 }
 
 // remoteFailure is what becomes of an entry with a url.
@@ -121,6 +117,9 @@ func buildFailure(entry *mcpconfig.Server, err error) *source.Failure {
 func startOutcome(entry *mcpconfig.Server, err error) outcome {
 	passing := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
 		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ETXTBSY)
+	if e, ok := errors.AsType[*sandbox.StartError](err); ok && e.Op == sandbox.OpLaunch {
+		passing = true // the launcher is garra itself, and it was there before
+	}
 	return outcome{
 		failure: &source.Failure{
 			Code: source.ServerFailed, Server: entry.Name, Cause: err,

@@ -5,6 +5,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -73,7 +74,7 @@ func (l *link) ask(m *protocol.Message) {
 	select {
 	case l.asked <- struct{}{}:
 	default:
-		l.noise("a request was dropped: too many wait for an answer already")
+		l.trouble(fmt.Sprintf("%.80q was not answered: %d requests wait for an answer already", m.Method, maxAsked))
 		return
 	}
 	go func() { // ends with the client's answer, or with the link
@@ -113,10 +114,10 @@ func (l *link) forwardAsk(ctx Context, m *protocol.Message) (Raw, error) {
 
 // reply sends the answer to a server's request.
 func (l *link) reply(m *protocol.Message) {
-	ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
+	ctx, cancel := context.WithTimeout(l.life, l.limits.reply)
 	defer cancel()
-	if err := l.send(ctx, m); err != nil {
-		l.noise("an answer to the server was not taken: " + err.Error())
+	if _, err := l.send(ctx, m); err != nil && l.life.Err() == nil {
+		l.trouble(fmt.Sprintf("the server did not take the answer to %s: %v", m.ID, err))
 	}
 }
 

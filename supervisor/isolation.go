@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"sync"
 
@@ -38,6 +39,9 @@ func openIsolation(path string) (*isolation, error) {
 	if err := json.Unmarshal(data, &i.digests); err != nil {
 		return nil, fmt.Errorf("reading which servers run isolated: %s: %w", path, err)
 	}
+	if i.digests == nil { // the file holds null
+		i.digests = make(map[string]string)
+	}
 	return i, nil
 }
 
@@ -45,23 +49,39 @@ func openIsolation(path string) (*isolation, error) {
 func (i *isolation) holds(server, digest string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.digests[server] == digest
+	held, ok := i.digests[server]
+	return ok && held == digest
 }
 
-// force remembers that a server runs isolated.
+// force remembers that a server runs isolated while its entry has that text.
 func (i *isolation) force(server, digest string) error {
+	return i.change(func(digests map[string]string) { digests[server] = digest })
+}
+
+// lift forgets it.
+func (i *isolation) lift(server string) error {
+	return i.change(func(digests map[string]string) { delete(digests, server) })
+}
+
+// change edits what is remembered, in the file first: when that fails nothing
+// has changed.
+func (i *isolation) change(edit func(map[string]string)) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.digests[server] == digest {
+	next := maps.Clone(i.digests)
+	edit(next)
+	if maps.Equal(next, i.digests) {
 		return nil
 	}
-	i.digests[server] = digest
-	if i.path == "" {
-		return nil
+	if i.path != "" {
+		data, err := json.MarshalIndent(next, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.Write(i.path, append(data, '\n')); err != nil {
+			return err
+		}
 	}
-	data, err := json.MarshalIndent(i.digests, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(i.path, append(data, '\n'))
+	i.digests = next
+	return nil
 }

@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -27,51 +25,61 @@ type (
 // maxAsked bounds the requests of one server that wait for a client's answer.
 const maxAsked = 64
 
+// A wiring is what a link connects.
+type wiring struct {
+	server  string
+	in, out *os.File
+	hooks   *Hooks
+	noise   func(message string) // is told of output that is no message, or of no use
+	trouble func(message string) // is told of what the server didn't get
+	limits  *limits
+}
+
 // A link is JSON-RPC over the pipes of one run. Ids of garra's requests are
 // numbers of its own, so that clients' ids can't meet. Safe for concurrent use.
 type link struct {
-	server string
-	hooks  *Hooks
-	in     *pipeWriter
-	noise  func(line string)
+	wiring
+	writer *pipeWriter
 
 	mu      sync.Mutex       // guards pending, next and failure
 	pending map[uint64]*call // by id
-	next    uint64
-	failure *source.Failure // set once: the link is closed
+	next    uint64           // the last id that was used
+	failure *source.Failure  // set once: the link is closed
 
 	answered atomic.Bool             // a result came
 	asked    chan struct{}           // holds one token for each request that waits for an answer
-	life     Context                 // ends, with its cause, when there is nothing more to read
+	life     Context                 // ends, with its cause, when the server can't be spoken to any more
 	end      context.CancelCauseFunc // of life
+	read     chan struct{}           // closed when there is nothing more to read
 }
 
-// newLink starts to read from out.
-func newLink(server string, in, out *os.File, hooks *Hooks, noise func(string)) *link {
+// newLink starts to read what the server says.
+func newLink(w wiring) *link {
 	l := &link{
-		server: server, hooks: hooks, noise: noise,
-		in:      newPipeWriter(in),
+		wiring:  w,
 		pending: make(map[uint64]*call),
 		asked:   make(chan struct{}, maxAsked),
+		read:    make(chan struct{}),
 	}
 	l.life, l.end = context.WithCancelCause(context.Background())
-	go l.read(out) // ends with out, at the latest when the run closes it
+	l.writer = newPipeWriter(w.in, l.end)
+	go l.readAll() // ends with out, at the latest when the run closes it; the run waits for it
 	return l
 }
 
-// send writes one message.
-func (l *link) send(ctx Context, m *protocol.Message) error {
+// send writes one message; begun is false when the server won't get any of it.
+func (l *link) send(ctx Context, m *protocol.Message) (begun bool, err error) {
 	frame := append(m.Append(make([]byte, 0, m.Size()+1)), '\n')
-	return l.in.write(ctx, frame)
+	return l.writer.write(ctx, frame)
 }
 
-// notify sends a notification; one that can't be sent within a second is lost,
-// as it would be at a server that just died.
+// notify sends a notification; one that the server doesn't take within a second
+// is lost, as it would be at a server that just died.
 func (l *link) notify(method string, params Raw) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), l.limits.note)
 	defer cancel()
-	if err := l.send(ctx, protocol.NewNotification(method, params)); err != nil {
-		l.noise(fmt.Sprintf("notification %s was not taken: %v", method, err))
+	if _, err := l.send(ctx, protocol.NewNotification(method, params)); err != nil {
+		l.trouble(fmt.Sprintf("the server did not take %s: %v", method, err))
 	}
 }
 
@@ -92,9 +100,11 @@ func (l *link) close(f *source.Failure) {
 	}
 }
 
-// read takes frames from the server until there are no more.
-func (l *link) read(out io.Reader) {
-	frames := protocol.NewReader(out, 0)
+// readAll takes frames from the server until there are no more. Nothing that is
+// done with them may wait for the server or for a client.
+func (l *link) readAll() {
+	defer close(l.read)
+	frames := protocol.NewReader(l.out, l.limits.frame)
 	for {
 		frame, err := frames.Next()
 		if tooLarge, ok := errors.AsType[*protocol.TooLargeError](err); ok {
@@ -109,23 +119,24 @@ func (l *link) read(out io.Reader) {
 	}
 }
 
-// take handles one line. What is no message is noted and skipped.
+// take handles one line: a message, or a batch of them. What is neither is noted
+// and skipped.
 func (l *link) take(frame []byte) {
 	batch, ok, err := protocol.ParseBatch(frame)
-	if ok && err == nil && len(batch) > 0 {
-		for _, f := range batch {
-			l.takeOne(f)
-		}
+	if !ok || err != nil {
+		l.takeOne(frame)
 		return
 	}
-	l.takeOne(frame)
+	for _, f := range batch {
+		l.takeOne(f)
+	}
 }
 
 func (l *link) takeOne(frame []byte) {
 	m, err := protocol.Parse(frame)
 	switch {
 	case err != nil:
-		l.noise(string(frame[:min(len(frame), maxLineBytes)]))
+		l.noise(fmt.Sprintf("a line on standard output is no MCP message: %.200q", frame))
 	case m.IsResponse():
 		l.answer(m)
 	case m.IsNotification():
@@ -138,42 +149,51 @@ func (l *link) takeOne(frame []byte) {
 // dropped fails the call whose answer was too large.
 func (l *link) dropped(e *protocol.TooLargeError) {
 	n, isNumber := e.ID.Number()
-	if !e.Reply || !isNumber {
-		l.noise(e.Error())
-		return
-	}
-	l.finish(n, reply{err: &source.Failure{
+	failed := e.Reply && isNumber && l.finish(n, reply{err: &source.Failure{
 		Code: source.FrameTooLarge, Server: l.server, Message: "the answer was dropped: " + e.Error(),
 		Fix: "ask for less at a time",
 	}})
+	if !failed {
+		l.noise("dropped a " + e.Error())
+	}
 }
 
 // answer hands a response to the call that it belongs to. One that nobody waits
-// for (a call that was cancelled or answered before) is dropped.
+// for any more (its call was cancelled, timed out or answered before) is dropped.
 func (l *link) answer(m *protocol.Message) {
-	n, isNumber := m.ID.Number()
-	if !isNumber {
-		l.noise(fmt.Sprintf("an answer to %s, which was not asked", m.ID))
-		return
-	}
 	r := reply{result: m.Result}
 	if m.Error != nil {
 		r.err = protocol.ParseError(m.Error)
 	} else {
 		l.answered.Store(true)
 	}
-	l.finish(n, r)
+	n, isNumber := m.ID.Number()
+	if isNumber && l.finish(n, r) {
+		return
+	}
+	if !isNumber || !l.issued(n) {
+		l.noise(fmt.Sprintf("an answer to %.80s, which nobody asked: %.200s", m.ID, m.Error))
+	}
 }
 
 // finish ends the call with that id, if there still is one.
-func (l *link) finish(id uint64, r reply) {
+func (l *link) finish(id uint64, r reply) bool {
 	l.mu.Lock()
 	c := l.pending[id]
 	delete(l.pending, id)
 	l.mu.Unlock()
-	if c != nil {
-		c.end(r)
+	if c == nil {
+		return false
 	}
+	c.end(r)
+	return true
+}
+
+// issued reports whether a request with that id was ever sent.
+func (l *link) issued(id uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return id >= 1 && id <= l.next
 }
 
 // clients returns one call of each client that has a call in flight.

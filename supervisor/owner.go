@@ -22,12 +22,14 @@ type owner struct {
 
 	generation uint64
 	stopRun    context.CancelFunc // nil when there is no run
-	after      func()             // what follows the end of a run that was stopped
+	next       source.State       // what the end of a run that is being stopped leads to; else empty
 	link       *link              // of the run, once ready
 	timer      *time.Timer        // the one thing that is due
 	due        func()             // what to do when timer fires
 	lastWake   time.Time
-	waiters    []chan<- error // of commands, for the end of the attempt
+	starters   []chan<- error    // wait for the outcome of a start
+	stoppers   []chan<- error    // wait for the end of a run
+	leftovers  []<-chan struct{} // each closed when what a run left behind is gone after all
 }
 
 // A command is what others send to the owner; do runs in its goroutine.
@@ -35,7 +37,7 @@ type command struct{ do func(*owner) }
 
 // loop owns the server until its context ends and no run is left.
 func (o *owner) loop(ctx Context) {
-	defer close(o.server.done)
+	defer o.leave(ctx)
 	stop, mail := ctx.Done(), o.server.mail
 	for {
 		select {
@@ -50,12 +52,30 @@ func (o *owner) loop(ctx Context) {
 			}
 		case <-stop:
 			stop, mail = nil, nil // who still writes is told by done
-			o.halt(source.Stopped)
+			o.become(o.rest())
 		}
 		if stop == nil && o.stopRun == nil {
 			return
 		}
 	}
+}
+
+// leave is the owner's last act.
+func (o *owner) leave(ctx Context) {
+	s := o.server
+	s.why = context.Cause(ctx)
+	for _, gone := range o.leftovers {
+		s.left = s.left || !waitFor(0, gone)
+	}
+	close(s.done)
+}
+
+// rest is the state in which an owner leaves its server.
+func (o *owner) rest() source.State {
+	if !o.entry.Enabled {
+		return source.Disabled
+	}
+	return source.Stopped
 }
 
 // in has do done after d, instead of whatever was due before. Do is nil when
@@ -72,6 +92,9 @@ func (o *owner) in(d time.Duration, do func()) {
 // move changes the state, and tells.
 func (o *owner) move(to source.State, f *source.Failure) {
 	from := o.status.State
+	if from == to && f == nil {
+		return
+	}
 	if !possible(from, to) {
 		o.warn(fmt.Sprintf("a bug in garra: moved from %s to %s", from, to))
 	}
@@ -110,10 +133,7 @@ func (o *owner) start() {
 	o.generation++
 	ctx, cancel := context.WithCancel(context.Background())
 	o.stopRun = cancel
-	ord := order{
-		entry: o.entry, isolated: o.forced, generation: o.generation,
-		ring: o.server.ring, noise: o.server.noted,
-	}
+	ord := order{entry: o.entry, isolated: o.forced, generation: o.generation, server: o.server}
 	o.move(source.Starting, nil)
 	go o.server.launch(ctx, ord, o.server.report) // ends when the run's tree is gone; loop waits for it
 }
@@ -147,68 +167,55 @@ func (o *owner) ready(p progress) {
 	}
 	o.link, o.status.Hello, o.status.Tried = p.link, p.hello, true
 	o.policy.ready(time.Now())
-	o.in(stableAfter, o.stable)
 	o.move(source.Ready, nil)
-	o.answer(nil)
-}
-
-// stable forgets old failures, once a good answer came after a minute of being
-// ready.
-func (o *owner) stable() {
-	if o.link == nil || !o.link.answered.Load() {
-		o.in(stableAfter, o.stable)
-		return
-	}
-	o.policy.answered = true
-	o.policy.failures, o.status.LastError = 0, nil
-	o.publish()
+	answer(&o.starters, nil)
 }
 
 // ended takes the end of a run: one that was stopped goes on to what was
 // planned, any other is a failure.
 func (o *owner) ended(out *outcome) {
-	if o.link != nil {
-		o.policy.answered = o.link.answered.Load()
-	}
+	answered := o.link != nil && o.link.answered.Load()
 	o.stopRun()
 	o.stopRun, o.link = nil, nil
 	o.status.PID, o.status.Hello, o.status.Tried = 0, nil, true
-	if after := o.after; after != nil {
-		o.after = nil
+	if out.leftover != nil {
+		o.leftovers = append(o.leftovers, out.leftover)
+	}
+	if next := o.next; next != "" {
+		o.next = ""
 		if out.failure != nil {
 			o.warn(out.failure.Error())
 		}
-		after()
+		answer(&o.stoppers, out.failure)
+		o.arrive(next)
 		return
 	}
 	if out.failure == nil {
 		out.failure = source.Fail(source.ServerCrashed, o.entry.Name, "the server ended")
 	}
-	o.fail(out)
-	o.answer(out.failure)
+	o.fail(out, answered)
+	answer(&o.starters, out.failure)
 }
 
 // fail decides when a failed server is tried again.
-func (o *owner) fail(out *outcome) {
+func (o *owner) fail(out *outcome, answered bool) {
 	if out.permanent {
-		o.policy.reset()
-		o.in(recheckEvery, o.recheck)
+		o.lookIn(o.policy.failed(o.server.limits.recheck))
 		o.move(source.Failed, out.failure)
 		return
 	}
-	wait, parked := o.policy.ended(time.Now(), o.entry.RestartDelay, o.entry.MaxRestarts)
-	o.in(wait, o.again)
-	state := source.Backoff
-	if parked {
-		state = source.Parked
-		if o.entry.MaxRestarts == 0 {
-			o.in(0, nil) // never by itself
-		}
-	}
-	if o.due != nil {
+	wait, parked := o.policy.crashed(time.Now(), answered, o.entry.RestartDelay, o.entry.MaxRestarts)
+	if o.entry.MaxRestarts == 0 {
+		o.in(0, nil) // never by itself
+	} else {
+		o.in(wait, o.again)
 		o.status.NextTry = time.Now().Add(wait)
 	}
-	o.move(state, out.failure)
+	if parked {
+		o.move(source.Parked, out.failure)
+	} else {
+		o.move(source.Backoff, out.failure)
+	}
 }
 
 // again is a restart by policy.
@@ -217,21 +224,24 @@ func (o *owner) again() {
 	o.start()
 }
 
-// recheck starts a failed server once its environment can be built.
-func (o *owner) recheck() {
-	if o.server.mended(o.entry, o.forced) {
-		o.start()
-		return
-	}
-	o.in(recheckEvery, o.recheck)
-}
-
-// halt stops the server, to be in the given state afterwards.
-func (o *owner) halt(state source.State) {
-	o.in(0, nil)
-	o.stop(func() {
-		o.move(state, nil)
-		o.answer(source.Fail(source.ServerStopped, o.entry.Name, "the server was stopped"))
+// lookIn has the cause of a failed start looked for after d, and starts the
+// server once that is gone. Looking reads files and asks for secrets, so it
+// isn't for the owner's goroutine.
+func (o *owner) lookIn(d time.Duration) {
+	o.in(d, func() {
+		s, generation, entry, forced := o.server, o.generation, o.entry, o.forced
+		go func() { // ends when the environment was built or not; nobody waits, a late word is dropped
+			mended := s.mended(entry, forced)
+			_ = s.ask(context.Background(), func(o *owner) { // an error means that the owner is gone
+				switch {
+				case o.generation != generation || o.status.State != source.Failed:
+				case mended:
+					o.start()
+				default:
+					o.lookIn(d)
+				}
+			})
+		}()
 	})
 }
 
@@ -239,63 +249,115 @@ func (o *owner) halt(state source.State) {
 func (o *owner) restart() {
 	o.policy.reset()
 	o.status.LastError = nil
-	o.stop(o.start)
+	o.become(source.Starting)
 }
 
-// stop ends the run, if there is one, and then does what follows.
-func (o *owner) stop(then func()) {
+// become ends the run, if there is one, and goes on to Starting, Stopped or
+// Disabled.
+func (o *owner) become(next source.State) {
+	o.in(0, nil)
 	if o.stopRun == nil {
-		then()
+		o.arrive(next)
 		return
 	}
-	o.after = then
+	o.next = next
 	o.link, o.status.Hello = nil, nil
 	o.move(source.Stopping, nil)
 	o.stopRun()
 }
 
-// answer tells those who wait how the attempt ended.
-func (o *owner) answer(err *source.Failure) {
-	for _, w := range o.waiters {
-		if err != nil {
-			w <- err
+// arrive is the end of become, when no run is left.
+func (o *owner) arrive(next source.State) {
+	answer(&o.stoppers, nil)
+	switch next {
+	case source.Starting:
+		o.start()
+		return
+	case source.Disabled:
+		answer(&o.starters, disabledFailure(o.entry))
+	default:
+		answer(&o.starters, stoppedFailure(o.entry.Name))
+	}
+	o.move(next, nil)
+}
+
+// goal is the state that the server is in, or on its way to once its run has
+// ended.
+func (o *owner) goal() source.State {
+	if o.next != "" {
+		return o.next
+	}
+	return o.status.State
+}
+
+// answer tells those who wait how it ended, each once.
+func answer(waiting *[]chan<- error, f *source.Failure) {
+	for _, w := range *waiting {
+		if f != nil {
+			w <- f
 		} else {
 			w <- nil
 		}
 	}
-	o.waiters = nil
+	*waiting = nil
 }
 
 // apply takes a new text of the server's entry.
 func (o *owner) apply(next *mcpconfig.Server) {
 	old := o.entry
-	if old.Digest() == next.Digest() && old.Origin == next.Origin {
+	edited := old.Digest() != next.Digest()
+	if !edited && old.Origin == next.Origin {
 		return
 	}
 	o.entry = next
-	edited := old.Digest() != next.Digest()
-	wasForced := o.forced
-	if edited {
-		o.forced = false
-	}
-	switch {
-	case !next.Enabled:
-		if o.status.State != source.Disabled {
-			o.halt(source.Disabled)
-			return
-		}
-	case !edited || o.status.State == source.Stopped || o.status.State == source.Stopping:
-		// stays as a person left it
-	case o.status.State == source.Ready || o.status.State == source.Starting:
-		if old.NeedsRestart(next) || (wasForced && next.InheritEnv) {
-			o.restart()
-			return
-		}
-	default: // disabled, backoff, parked, failed: an edit is a new chance
-		o.restart()
+	if !edited {
+		o.publish() // the place changed, nothing else
 		return
 	}
-	o.publish()
+	lifted := o.lift()
+	switch goal := o.goal(); {
+	case !next.Enabled && goal != source.Disabled:
+		o.become(source.Disabled)
+	case !next.Enabled, goal == source.Stopped:
+		o.publish() // stays as a person left it
+	case (goal == source.Ready || goal == source.Starting) && !lifted && !old.NeedsRestart(next):
+		o.publish()
+	default: // in backoff, parked, failed and disabled, an edit is a new chance
+		o.restart()
+	}
+}
+
+// lift ends a forced isolation after an edit, and reports whether that changes
+// what the server's environment is made of.
+func (o *owner) lift() bool {
+	if !o.forced {
+		return false
+	}
+	o.forced = false
+	if err := o.server.forced.lift(o.entry.Name); err != nil {
+		o.warn(fmt.Sprintf("forgetting that %q runs isolated: %v", o.entry.Name, err))
+	}
+	return o.entry.InheritEnv
+}
+
+// isolate makes the server run isolated from now on, because a person starts
+// it.
+func (o *owner) isolate() *source.Failure {
+	if !o.entry.Enabled {
+		return disabledFailure(o.entry)
+	}
+	if !o.entry.InheritEnv {
+		return nil
+	}
+	if err := o.server.forced.force(o.entry.Name, o.entry.Digest()); err != nil {
+		return &source.Failure{
+			Code: source.ServerFailed, Server: o.entry.Name, Cause: err,
+			Message: "remembering that it runs isolated: " + err.Error(),
+			Fix:     "make the state folder writable",
+		}
+	}
+	o.forced = true
+	return nil
 }
 
 // wake tries a parked server because a call wants it: once for all calls, and

@@ -4,49 +4,63 @@ package supervisor
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 )
+
+// errInputClosed is wrapped by the error of a write to a server that doesn't
+// take any input any more.
+var errInputClosed = errors.New("standard input is closed")
 
 // A pipeWriter writes whole frames to a server's standard input. Frames of
 // several goroutines never mix. A server that doesn't read makes its callers
 // wait, each for as long as its context allows, and nobody else.
 type pipeWriter struct {
-	file *os.File
-	slot chan struct{} // holds one token: whose turn it is to write
+	file   *os.File
+	slot   chan struct{} // holds one token: whose turn it is to write
+	broken func(error)   // is told when a write failed
 }
 
-func newPipeWriter(file *os.File) *pipeWriter {
-	w := &pipeWriter{file: file, slot: make(chan struct{}, 1)}
+func newPipeWriter(file *os.File, broken func(error)) *pipeWriter {
+	w := &pipeWriter{file: file, slot: make(chan struct{}, 1), broken: broken}
 	w.slot <- struct{}{}
 	return w
 }
 
 // write writes one frame, which must end in a newline. When ctx ends while the
-// pipe is full, write returns, and the frame's rest is written in the
-// background, since half a frame would break the next one.
-func (w *pipeWriter) write(ctx context.Context, frame []byte) error {
+// pipe is full, write returns the cause; if the frame was begun by then, its
+// rest is written in the background, since half a frame would break the next
+// one. An error of the pipe wraps errInputClosed.
+func (w *pipeWriter) write(ctx context.Context, frame []byte) (begun bool, err error) {
 	select {
 	case <-w.slot:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
 	n, err := tryWrite(w.file, frame)
 	if err != nil || n == len(frame) {
-		w.slot <- struct{}{}
-		return err
+		return true, w.finish(err)
 	}
 	done := make(chan error, 1)
 	go func() { // ends when the rest is written or the pipe is closed
 		_, err := w.file.Write(frame[n:])
-		w.slot <- struct{}{}
-		done <- err
+		done <- w.finish(err)
 	}()
 	select {
 	case err := <-done:
-		return err
+		return true, err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return true, context.Cause(ctx)
 	}
 }
 
-func (w *pipeWriter) close() error { return w.file.Close() }
+// finish ends a turn.
+func (w *pipeWriter) finish(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errInputClosed, err)
+		w.broken(err)
+	}
+	w.slot <- struct{}{}
+	return err
+}

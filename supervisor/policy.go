@@ -9,35 +9,35 @@ import (
 
 // The times of the restart policy.
 const (
-	maxDelay     = 300 * time.Second // of a restart
-	stableAfter  = time.Minute       // of being ready resets the count
-	parkedEvery  = 5 * time.Minute   // a parked server is tried
-	wakeEvery    = 30 * time.Second  // a call may try a parked server
-	recheckEvery = 10 * time.Second  // whether what made a server fail is gone
+	maxDelay    = 300 * time.Second // of a restart
+	stableAfter = time.Minute       // of being ready forgets the failures
+	parkedEvery = 5 * time.Minute   // a parked server is tried
+	wakeEvery   = 30 * time.Second  // a call may try a parked server
 )
 
 // A policy counts the failures of one server and says when to try again. It
 // belongs to the server's owner.
 type policy struct {
-	failures int       // in a row
-	readyAt  time.Time // zero unless ready
-	answered bool      // a good answer came since readyAt
-	jitter   func() float64
+	failures int            // in a row
+	misfires int            // starts in a row that failed for good
+	readyAt  time.Time      // zero unless ready
+	jitter   func() float64 // in [0, 1)
 }
 
 func newPolicy() policy { return policy{jitter: rand.Float64} }
 
 // ready is told when the server became ready.
-func (p *policy) ready(now time.Time) { p.readyAt, p.answered = now, false }
+func (p *policy) ready(now time.Time) { p.readyAt, p.misfires = now, 0 }
 
 // reset forgets the failures, as an edit or a person's restart does.
-func (p *policy) reset() { p.failures, p.readyAt, p.answered = 0, time.Time{}, false }
+func (p *policy) reset() { p.failures, p.misfires, p.readyAt = 0, 0, time.Time{} }
 
-// ended is told of a run that failed, and says how long to wait before the next
-// one; parked is set when the server failed more than limit times in a row. The
-// first restart after a stable minute, with a good answer in it, is immediate.
-func (p *policy) ended(now time.Time, first time.Duration, limit int) (wait time.Duration, parked bool) {
-	stable := !p.readyAt.IsZero() && p.answered && now.Sub(p.readyAt) >= stableAfter
+// crashed is told of a run that ended by itself, and says how long to wait
+// before the next one; parked is set when the server failed more than limit
+// times in a row. A run is stable when it was ready for a minute and answered
+// something: failures before it don't count, and the restart is immediate.
+func (p *policy) crashed(now time.Time, answered bool, first time.Duration, limit int) (wait time.Duration, parked bool) {
+	stable := answered && !p.readyAt.IsZero() && now.Sub(p.readyAt) >= stableAfter
 	if stable {
 		p.failures = 0
 	}
@@ -49,13 +49,27 @@ func (p *policy) ended(now time.Time, first time.Duration, limit int) (wait time
 	case stable:
 		return 0, false
 	}
-	wait = first
-	for range p.failures - 1 {
-		if wait *= 2; wait >= maxDelay {
+	return min(p.spread(doubled(first, p.failures-1)), maxDelay), false
+}
+
+// failed is told of a start that can't succeed before its cause is gone, and
+// says when to look for that. A cause that can't be seen from outside (the file
+// is no program) is tried ever less often.
+func (p *policy) failed(first time.Duration) (wait time.Duration) {
+	p.failures, p.readyAt = 0, time.Time{}
+	p.misfires++
+	return doubled(first, p.misfires-1)
+}
+
+// doubled doubles d a number of times, up to maxDelay.
+func doubled(d time.Duration, times int) time.Duration {
+	for range times {
+		if d >= maxDelay {
 			break
 		}
+		d *= 2
 	}
-	return min(p.spread(wait), maxDelay), false
+	return min(d, maxDelay)
 }
 
 // spread moves d by up to a tenth in either direction, so that servers that

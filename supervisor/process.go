@@ -54,33 +54,40 @@ func closeAll(files []*os.File) {
 }
 
 // stop brings the process down in the order of the specification and reports
-// whether all of its tree is gone. It also releases the pipes.
-func (p *process) stop() bool {
-	defer func() {
-		closeAll([]*os.File{p.stdout, p.stderr})
-	}()
+// whether all of its tree is gone. Its output is still open then.
+func (p *process) stop(l *limits) bool {
 	p.stdin.Close()
-	if !waitFor(p.Exited(), eofGrace) {
+	if !waitFor(l.eof, p.Exited()) {
 		p.Terminate()
-		if !waitFor(p.Exited(), termGrace) {
+		if !waitFor(l.term, p.Exited()) {
 			p.Kill()
 		}
 	}
-	if waitFor(p.Gone(), killGrace) {
+	if waitFor(l.kill, p.Gone()) {
 		return true
 	}
-	p.Kill()
-	return waitFor(p.Gone(), killGrace)
+	p.Kill() // of a server that has exited, what is left of the tree
+	return waitFor(l.kill, p.Gone())
 }
 
-// waitFor waits for done, but not longer than d.
-func waitFor(done <-chan struct{}, d time.Duration) bool {
+// close releases the pipes, which ends whoever still reads from them.
+func (p *process) close() { closeAll([]*os.File{p.stdin, p.stdout, p.stderr}) }
+
+// waitFor waits until all channels are closed, but not longer than d.
+func waitFor(d time.Duration, all ...<-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
+	for _, done := range all {
+		select {
+		case <-done:
+			continue
+		default:
+		}
+		select {
+		case <-done:
+		case <-timer.C:
+			return false
+		}
 	}
+	return true
 }

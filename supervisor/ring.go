@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,10 +15,11 @@ import (
 )
 
 const (
-	ringBytes    = 256 << 10 // what is kept of a server's stderr
+	ringBytes    = 256 << 10 // what is kept of a server's stderr, with lineOverhead
 	maxLineBytes = 8 << 10   // longer lines are cut
 	tailLines    = 5         // how many last lines a failure quotes
 	tailBytes    = 1 << 10   // and how much of them at most
+	lineOverhead = 64        // what a line takes besides its text, about
 )
 
 // A ring keeps the last lines of a server's standard error, over restarts. It
@@ -37,14 +39,11 @@ func (r *ring) add(text string) {
 	defer r.mu.Unlock()
 	r.seq++
 	r.lines = append(r.lines, source.Line{Seq: r.seq, Time: time.Now(), Text: text})
-	r.bytes += len(text) + 1
-	drop := 0
+	r.bytes += len(text) + lineOverhead
 	for r.bytes > ringBytes {
-		r.bytes -= len(r.lines[drop].Text) + 1
-		drop++
-	}
-	if drop > 0 {
-		r.lines = append(r.lines[:0:0], r.lines[drop:]...)
+		r.bytes -= len(r.lines[0].Text) + lineOverhead
+		r.lines[0] = source.Line{} // the array is shared until append moves it
+		r.lines = r.lines[1:]
 	}
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -55,12 +54,8 @@ func (r *ring) add(text string) {
 func (r *ring) after(seq uint64) ([]source.Line, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.lines {
-		if r.lines[i].Seq > seq {
-			return append([]source.Line(nil), r.lines[i:]...), r.changed
-		}
-	}
-	return nil, r.changed
+	newer := min(r.seq-min(seq, r.seq), uint64(len(r.lines))) // lines are numbered without gaps
+	return slices.Clone(r.lines[uint64(len(r.lines))-newer:]), r.changed
 }
 
 // tail returns the last lines behind seq, for a message about what went wrong.

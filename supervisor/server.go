@@ -5,7 +5,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -13,25 +12,30 @@ import (
 	"github.com/garraia/garra/source"
 )
 
-// maxNoiseEvents is how many lines of noise of one server become events; the
+// maxTold is how many of one server's oddities of a kind become events; the
 // others are only counted.
-const maxNoiseEvents = 20
+const maxTold = 20
 
-// A Server is one supervised stdio server. It implements source.Source and is
-// safe for concurrent use.
+// A Server is one supervised stdio server. It implements source.Source,
+// source.Controller and source.Logger, and is safe for concurrent use.
 type Server struct {
 	name    string
 	hooks   *Hooks
+	limits  *limits
 	launch  launcher
 	mended  func(entry *mcpconfig.Server, isolated bool) bool
 	forced  *isolation
 	ring    *ring
-	noise   atomic.Int64
+	noise   tally // lines on standard output that were no messages
+	trouble tally // what the server didn't take
 	mail    chan command
 	reports chan progress
-	done    chan struct{} // closed when the owner ended
-	end     context.CancelFunc
 	current atomic.Pointer[snapshot]
+	end     context.CancelCauseFunc // the cause is for those who come later
+
+	done chan struct{} // closed when the owner ended
+	why  error         // written before done is closed: the cause given to end
+	left bool          // likewise: something of it still runs
 }
 
 // A snapshot is what the owner published last. It never changes.
@@ -42,7 +46,11 @@ type snapshot struct {
 	changed chan struct{} // closed when there is a newer one
 }
 
-var _ source.Source = (*Server)(nil)
+var (
+	_ source.Source     = (*Server)(nil)
+	_ source.Controller = (*Server)(nil)
+	_ source.Logger     = (*Server)(nil)
+)
 
 func (s *Server) publish(next *snapshot) {
 	if last := s.current.Swap(next); last != nil {
@@ -58,23 +66,36 @@ func (s *Server) report(p progress) {
 	}
 }
 
-// noted counts a line that was no message.
-func (s *Server) noted(line string) {
-	n := s.noise.Add(1)
-	if n > maxNoiseEvents || s.hooks.Event == nil {
+// A tally counts what is worth an event as long as it is rare.
+type tally struct{ n atomic.Int64 }
+
+// noised counts a line on standard output that was no message, or none that
+// garra could use.
+func (s *Server) noised(message string) { s.count(&s.noise, EventNoise, message) }
+
+// troubled counts a message that the server didn't take, or asked in vain.
+func (s *Server) troubled(message string) { s.count(&s.trouble, EventWarning, message) }
+
+// count makes an event of the first ones of a tally.
+func (s *Server) count(t *tally, kind EventKind, message string) {
+	n := t.n.Add(1)
+	if n > maxTold || s.hooks.Event == nil {
 		return
+	}
+	if n == maxTold {
+		message += " (more of these are counted, not told)"
 	}
 	now := s.current.Load()
 	s.hooks.Event(Event{
-		Time: time.Now(), Server: s.name, Kind: EventNoise, State: now.status.State, PID: now.status.PID,
-		Message: fmt.Sprintf("a line on standard output is no MCP message: %.200q", line),
+		Time: time.Now(), Server: s.name, Kind: kind, State: now.status.State, PID: now.status.PID,
+		Message: message,
 	})
 }
 
 // Status implements source.Source.
 func (s *Server) Status() source.Status {
 	status := s.current.Load().status
-	status.Noise = int(s.noise.Load())
+	status.Noise = int(s.noise.n.Load())
 	return status
 }
 
@@ -99,36 +120,38 @@ func (s *Server) Notify(method string, params Raw) {
 }
 
 // Call implements source.Source. The time that it waits for the server counts.
+// A request that its server certainly didn't get, since the server was gone
+// before it was written, is sent again to the next run.
 func (s *Server) Call(ctx Context, c *source.Call) (Raw, error) {
 	now := s.current.Load()
-	timeout := c.Timeout
-	if timeout == 0 {
-		timeout = now.entry.CallTimeout
+	b := budget{timeout: c.Timeout}
+	if b.timeout == 0 {
+		b.timeout = now.entry.CallTimeout
 	}
-	if now.link != nil {
-		result, err := now.link.call(ctx, c, timeout)
-		if !errors.Is(err, errClosedBefore) {
-			return result, err
-		}
+	if now.link == nil {
+		return s.callLater(ctx, c, nil, b)
 	}
-	return s.callLater(ctx, c, now, timeout)
+	result, err := now.link.call(ctx, c, b)
+	if errors.Is(err, errNotDelivered) {
+		return s.callLater(ctx, c, now, b)
+	}
+	return result, err
 }
 
-// callLater waits for a server that isn't ready, and calls it then.
-func (s *Server) callLater(ctx Context, c *source.Call, last *snapshot, timeout time.Duration) (Raw, error) {
+// callLater waits for a server that isn't ready, in a newer snapshot than last
+// (nil for any), and calls it then.
+func (s *Server) callLater(ctx Context, c *source.Call, last *snapshot, b budget) (Raw, error) {
 	began := time.Now()
-	waiting, cancel := context.WithTimeout(ctx, timeout)
+	waiting, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	if last.link == nil {
-		last = nil
-	}
 	for {
 		now, err := s.await(waiting, last)
 		if err != nil {
 			return nil, err
 		}
-		result, err := now.link.call(ctx, c, max(timeout-time.Since(began), time.Millisecond))
-		if !errors.Is(err, errClosedBefore) {
+		b.spent = time.Since(began)
+		result, err := now.link.call(ctx, c, b)
+		if !errors.Is(err, errNotDelivered) {
 			return result, err
 		}
 		last = now
@@ -138,57 +161,64 @@ func (s *Server) callLater(ctx Context, c *source.Call, last *snapshot, timeout 
 // await waits until the server is ready, in a newer snapshot than last (nil for
 // any), or until that can't be expected any more.
 func (s *Server) await(ctx Context, last *snapshot) (*snapshot, error) {
-	woken := false
+	tried := false // since the caller came, or it saw a try end
 	for {
 		now := s.current.Load()
 		switch {
 		case now == last:
 		case now.link != nil:
 			return now, nil
-		default:
-			wait, err := s.worthWaiting(ctx, now, &woken)
-			if err != nil {
+		case now.status.State == source.Parked && !tried:
+			tried = true
+			if err := s.wake(ctx, now); err != nil {
 				return nil, err
 			}
-			if !wait {
-				continue
+			continue
+		default:
+			if f := s.hopeless(now); f != nil {
+				return nil, f
 			}
 		}
 		select {
 		case <-now.changed:
-			woken = true
+			tried = true
 		case <-s.done:
-			return nil, source.Fail(source.ServerStopped, s.name, "garra is stopping")
+			return nil, s.why
 		case <-ctx.Done():
 			return nil, s.gaveUp(ctx, now)
 		}
 	}
 }
 
-// worthWaiting says whether a server that isn't ready may become so by itself.
-// A parked one is woken, unless the caller has seen an attempt fail already.
-func (s *Server) worthWaiting(ctx Context, now *snapshot, woken *bool) (bool, error) {
+// hopeless returns why a server that isn't ready won't become so soon by
+// itself, nil when it may.
+func (s *Server) hopeless(now *snapshot) *source.Failure {
 	switch now.status.State {
 	case source.Starting, source.Backoff, source.Stopping, source.Ready:
-		return true, nil
+		return nil
 	case source.Parked:
-		if !*woken {
-			*woken = true
-			started := false
-			err := s.ask(ctx, func(o *owner) { started = o.wake() })
-			return false, orParked(err, started, s.name, now)
-		}
-		return false, parkedFailure(s.name, now)
+		return parkedFailure(s.name, now)
 	case source.Stopped:
-		return false, &source.Failure{
-			Code: source.ServerStopped, Server: s.name, Message: "the server was stopped",
-			Fix: "start it with `garra mcp start " + s.name + "`",
-		}
+		f := stoppedFailure(s.name)
+		f.Fix = "start it with `garra mcp start " + s.name + "`"
+		return f
 	case source.Disabled:
-		return false, disabledFailure(s.name, now.entry)
+		return disabledFailure(now.entry)
 	case source.Failed:
 	}
-	return false, failedFailure(s.name, now)
+	return failedFailure(s.name, now)
+}
+
+// wake has a parked server tried, and fails when that was done just before.
+func (s *Server) wake(ctx Context, now *snapshot) error {
+	awake := false
+	if err := s.ask(ctx, func(o *owner) { awake = o.wake() }); err != nil {
+		return err
+	}
+	if !awake {
+		return parkedFailure(s.name, now)
+	}
+	return nil
 }
 
 // ask has the owner do something and waits until it is done.
@@ -196,38 +226,25 @@ func (s *Server) ask(ctx Context, do func(*owner)) error {
 	done := make(chan struct{})
 	select {
 	case s.mail <- command{func(o *owner) { do(o); close(done) }}:
+		<-done // the owner does what it took
+		return nil
 	case <-s.done:
-		return source.Fail(source.ServerStopped, s.name, "garra is stopping")
+		return s.why
 	case <-ctx.Done():
 		return cancelled(ctx, s.name)
 	}
-	select {
-	case <-done:
-		return nil
-	case <-s.done:
-		return source.Fail(source.ServerStopped, s.name, "garra is stopping")
-	}
 }
 
-// attempt has the owner do something that starts a run, and waits for the
-// outcome of that.
-func (s *Server) attempt(ctx Context, do func(*owner) error) error {
+// attempt has the owner do something that takes time, and waits for the
+// outcome, which do must see to: it is sent exactly once.
+func (s *Server) attempt(ctx Context, do func(o *owner, outcome chan<- error)) error {
 	outcome := make(chan error, 1)
-	refused := error(nil)
-	err := s.ask(ctx, func(o *owner) {
-		o.waiters = append(o.waiters, outcome)
-		if refused = do(o); refused != nil {
-			o.waiters = o.waiters[:len(o.waiters)-1]
-		}
-	})
-	if err != nil || refused != nil {
-		return errors.Join(err, refused)
+	if err := s.ask(ctx, func(o *owner) { do(o, outcome) }); err != nil {
+		return err
 	}
 	select {
 	case err := <-outcome:
 		return err
-	case <-s.done:
-		return source.Fail(source.ServerStopped, s.name, "garra is stopping")
 	case <-ctx.Done():
 		return cancelled(ctx, s.name)
 	}
@@ -236,52 +253,42 @@ func (s *Server) attempt(ctx Context, do func(*owner) error) error {
 // Restart stops the server, starts it and waits until it is ready or the
 // attempt failed, which is a *source.Failure. Its environment is isolated from
 // then on, until its entry is edited, whatever inherit_env says.
-func (s *Server) Restart(ctx Context) error {
-	return s.attempt(ctx, func(o *owner) error { return o.command(o.restart) })
-}
+func (s *Server) Restart(ctx Context) error { return s.attempt(ctx, (*owner).restartFor) }
 
 // Start starts a server that doesn't run, with the same consequences as Restart;
 // of one that runs it only waits for the outcome.
 func (s *Server) Start(ctx Context) error {
-	return s.attempt(ctx, func(o *owner) error {
-		switch o.status.State {
+	return s.attempt(ctx, func(o *owner, outcome chan<- error) {
+		switch o.goal() {
 		case source.Ready:
-			o.answer(nil)
-			return nil
+			outcome <- nil
 		case source.Starting:
-			return nil
+			o.starters = append(o.starters, outcome)
+		default:
+			o.restartFor(outcome)
 		}
-		return o.command(o.restart)
 	})
 }
 
-// Stop stops the server and waits until its whole tree is gone. It stays
-// stopped until somebody starts it.
+// restartFor is a start by a person, who waits for the outcome.
+func (o *owner) restartFor(outcome chan<- error) {
+	if f := o.isolate(); f != nil {
+		outcome <- f
+		return
+	}
+	o.starters = append(o.starters, outcome)
+	o.restart()
+}
+
+// Stop stops the server and waits until its whole tree is gone, or fails when
+// that can't be had. The server stays stopped until somebody starts it.
 func (s *Server) Stop(ctx Context) error {
-	err := s.attempt(ctx, func(o *owner) error {
-		if o.status.State == source.Disabled {
-			return disabledFailure(s.name, o.entry)
+	return s.attempt(ctx, func(o *owner, outcome chan<- error) {
+		if !o.entry.Enabled {
+			outcome <- disabledFailure(o.entry)
+			return
 		}
-		o.halt(source.Stopped)
-		return nil
+		o.stoppers = append(o.stoppers, outcome)
+		o.become(source.Stopped)
 	})
-	if f, ok := errors.AsType[*source.Failure](err); ok && f.Code == source.ServerStopped {
-		return nil
-	}
-	return err
-}
-
-// command is a start by a person: isolated from now on.
-func (o *owner) command(do func()) error {
-	if !o.entry.Enabled {
-		return disabledFailure(o.entry.Name, o.entry)
-	}
-	if o.entry.InheritEnv {
-		if err := o.server.forced.force(o.entry.Name, o.entry.Digest()); err != nil {
-			return fmt.Errorf("remembering that %q runs isolated: %w", o.entry.Name, err)
-		}
-		o.forced = true
-	}
-	do()
-	return nil
 }

@@ -8,20 +8,27 @@ import (
 	"github.com/garraia/garra/source"
 )
 
-// moves are the changes of state that can happen. Each state may also be
-// entered again, which only renews the cause.
-var moves = map[source.State][]source.State{
-	source.Stopped:  {source.Starting, source.Disabled},
-	source.Disabled: {source.Starting, source.Stopped},
-	source.Starting: {source.Ready, source.Backoff, source.Parked, source.Failed, source.Stopping},
-	source.Ready:    {source.Starting, source.Backoff, source.Parked, source.Failed, source.Stopping},
-	source.Backoff:  {source.Starting, source.Stopped, source.Disabled},
-	source.Parked:   {source.Starting, source.Stopped, source.Disabled},
-	source.Failed:   {source.Starting, source.Stopped, source.Disabled},
-	source.Stopping: {source.Stopped, source.Disabled, source.Starting, source.Failed},
+// moves returns the states that a server can go to from the given one.
+func moves(from source.State) []source.State {
+	switch from {
+	case source.Stopped:
+		return []source.State{source.Starting, source.Disabled}
+	case source.Disabled:
+		return []source.State{source.Starting}
+	case source.Starting:
+		return []source.State{source.Ready, source.Backoff, source.Parked, source.Failed, source.Stopping}
+	case source.Ready:
+		return []source.State{source.Backoff, source.Parked, source.Stopping}
+	case source.Backoff, source.Parked, source.Failed:
+		return []source.State{source.Starting, source.Stopped, source.Disabled}
+	case source.Stopping:
+		return []source.State{source.Stopped, source.Disabled, source.Starting}
+	}
+	return nil
 }
 
-// possible reports whether a server can go from one state to the other.
+// possible reports whether a server can go from one state to the other, or
+// stay where it is.
 func possible(from, to source.State) bool {
-	return from == to || slices.Contains(moves[from], to)
+	return from == to || slices.Contains(moves(from), to)
 }

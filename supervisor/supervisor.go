@@ -25,20 +25,22 @@ type Options struct {
 	// says inherit_env; empty remembers it only until the end of this process.
 	IsolationFile string
 	Hooks         Hooks
+
+	limits *limits // nil for the standard ones
 }
 
 // A Supervisor owns the stdio servers of one configuration. It is safe for
 // concurrent use.
 type Supervisor struct {
 	options Options
-	hooks   *Hooks
 	spawn   chan struct{}
 	forced  *isolation
 
-	applying sync.Mutex         // held by Apply and Close
-	mu       sync.RWMutex       // guards servers and closed
+	applying sync.Mutex         // held by Apply and Close, before mu
+	leaving  []*Server          // guarded by applying: removed, and perhaps not gone yet
+	closed   bool               // likewise
+	mu       sync.RWMutex       // guards servers
 	servers  map[string]*Server // by name
-	closed   bool
 }
 
 // New returns a Supervisor without servers. It fails when the isolation file is
@@ -54,30 +56,51 @@ func New(options Options) (*Supervisor, error) {
 		forced:  forced,
 		servers: make(map[string]*Server),
 	}
-	s.hooks = &s.options.Hooks
+	if s.options.limits == nil {
+		standard := standardLimits()
+		s.options.limits = &standard
+	}
 	return s, nil
 }
 
 // Apply makes the servers equal to those of the configuration, all at the same
 // time, and doesn't wait until they are ready. A server whose entry did not
 // change is not touched, one whose change doesn't concern its process keeps it.
+// One that isn't there any more is forgotten at once and stops in the
+// background; if its name comes back, its successor waits for that. After Close
+// it does nothing.
 func (s *Supervisor) Apply(config *mcpconfig.Config) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
-	wanted := make(map[string]bool, len(config.Servers))
+	if s.closed {
+		return
+	}
+	s.removeAllBut(config.Servers)
 	for _, entry := range config.Servers {
-		wanted[entry.Name] = true
 		if server := s.Server(entry.Name); server != nil {
-			// The owner always takes its mail; an error means that it is gone.
+			// The owner always takes its mail: it ends only with Close and removal.
 			_ = server.ask(context.Background(), func(o *owner) { o.apply(entry) })
 			continue
 		}
-		s.add(s.newServer(config.Dir, entry))
+		server := s.newServer(config.Dir, entry)
+		s.mu.Lock()
+		s.servers[entry.Name] = server
+		s.mu.Unlock()
 	}
-	for _, name := range s.Names() {
-		if !wanted[name] {
-			s.remove(name)
+}
+
+// removeAllBut lets all other servers go.
+func (s *Supervisor) removeAllBut(wanted []*mcpconfig.Server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = slices.DeleteFunc(s.leaving, func(old *Server) bool { return waitFor(0, old.done) && !old.left })
+	for name, server := range s.servers {
+		if slices.ContainsFunc(wanted, func(e *mcpconfig.Server) bool { return e.Name == name }) {
+			continue
 		}
+		server.end(source.Fail(source.ServerUnknown, name, "the server was taken out of the configuration"))
+		s.leaving = append(s.leaving, server)
+		delete(s.servers, name)
 	}
 }
 
@@ -105,50 +128,42 @@ func (s *Supervisor) Names() []string {
 func (s *Supervisor) Close(ctx Context) (left []string) {
 	s.applying.Lock()
 	defer s.applying.Unlock()
+	s.closed = true
 	s.mu.Lock()
-	servers := s.servers
-	s.servers, s.closed = nil, true
-	s.mu.Unlock()
-	for _, server := range servers {
-		server.end()
+	for name, server := range s.servers {
+		server.end(source.Fail(source.ServerStopped, name, "garra is stopping"))
+		s.leaving = append(s.leaving, server)
 	}
-	for name, server := range servers {
+	s.servers = nil
+	s.mu.Unlock()
+	for _, server := range s.leaving {
 		select {
 		case <-server.done:
+			if !server.left {
+				continue
+			}
 		case <-ctx.Done():
-			left = append(left, name)
 		}
+		left = append(left, server.name)
 	}
 	slices.Sort(left)
-	return left
-}
-
-func (s *Supervisor) add(server *Server) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		server.end()
-		return
-	}
-	s.servers[server.name] = server
-}
-
-// remove forgets a server at once; its process stops in the background.
-func (s *Supervisor) remove(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.servers[name].end()
-	delete(s.servers, name)
+	return slices.Compact(left)
 }
 
 // newServer makes a server and starts its owner, and its first run unless it is
 // disabled.
 func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server) *Server {
 	r := &runner{
-		dir: dir, host: s.options.Host, secrets: s.options.Secrets, spawn: s.spawn, hooks: s.hooks,
+		dir: dir, host: s.options.Host, secrets: s.options.Secrets, spawn: s.spawn,
+		hooks: &s.options.Hooks, limits: s.options.limits,
+	}
+	for _, old := range s.leaving {
+		if old.name == entry.Name {
+			r.before = append(r.before, old.done)
+		}
 	}
 	server := &Server{
-		name: entry.Name, hooks: s.hooks, launch: r.launch, mended: r.buildable,
+		name: entry.Name, hooks: r.hooks, limits: r.limits, launch: r.launch, mended: r.buildable,
 		forced: s.forced, ring: newRing(),
 		mail: make(chan command), reports: make(chan progress), done: make(chan struct{}),
 	}
@@ -158,7 +173,7 @@ func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server) *Server {
 
 // begin starts the owner.
 func (s *Server) begin(entry *mcpconfig.Server) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	s.end = cancel
 	o := &owner{
 		server: s, entry: entry, policy: newPolicy(),
@@ -166,11 +181,10 @@ func (s *Server) begin(entry *mcpconfig.Server) {
 		timer:  time.NewTimer(time.Hour),
 	}
 	o.timer.Stop()
-	o.status.State, o.status.Since = source.Disabled, time.Now()
+	o.status.State, o.status.Since = o.rest(), time.Now()
+	o.publish()
 	if entry.Enabled {
 		o.start()
-	} else {
-		o.publish()
 	}
 	go o.loop(ctx) // ends when end is called and the run's tree is gone; Close waits for it
 }

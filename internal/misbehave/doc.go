@@ -78,7 +78,9 @@
 //	big {bytes}            that much text
 //	crash {code}           exits without an answer
 //	kill_self              the same by SIGKILL
+//	answer_and_exit {code} the answer is the last thing it does
 //	close_stdout           closes stdout and lives on
+//	close_stdin            closes stdin, which is the end of its input
 //	env                    its environment, a line each
 //	pid                    its process id
 //	alloc {mb}             takes memory and keeps it
@@ -88,6 +90,7 @@
 //	ask_roots              the client's answer to roots/list
 //	ask_sampling {text}    …to sampling/createMessage
 //	ask_elicitation {text} …to elicitation/create
+//	ask_flood {method, n}  n requests to the client at once, waiting for no answer
 //	emit {method, params}  sends that notification
 //	log {level, text}      sends notifications/message
 //	weird                  a result that a typed proxy damages

@@ -32,7 +32,9 @@ func tools() []*tool {
 		{name: "big", schema: object("bytes"), run: big},
 		{name: "crash", schema: object("code"), serial: true, run: crash},
 		{name: "kill_self", schema: object(), serial: true, run: killSelf},
+		{name: "answer_and_exit", schema: object("code"), serial: true, run: answerAndExit},
 		{name: "close_stdout", schema: object(), serial: true, run: closeStdout},
+		{name: "close_stdin", schema: object(), serial: true, run: closeStdin},
 		{name: "env", schema: object(), run: env},
 		{name: "pid", schema: object(), run: func(*call) string { return textResult(strconv.Itoa(os.Getpid())) }},
 		{name: "alloc", schema: object("mb"), run: alloc},
@@ -43,6 +45,7 @@ func tools() []*tool {
 		{name: "ask_roots", schema: object(), run: func(c *call) string { return c.ask("roots/list", `{}`) }},
 		{name: "ask_sampling", schema: object("text"), run: askSampling},
 		{name: "ask_elicitation", schema: object("text"), run: askElicitation},
+		{name: "ask_flood", schema: object("method", "n"), serial: true, run: askFlood},
 		{name: "emit", schema: object("method", "params"), serial: true, run: emit},
 		{name: "log", schema: object("level", "text"), serial: true, run: logMessage},
 		{name: "weird", schema: object(), run: func(*call) string { return weird }},
@@ -115,6 +118,20 @@ func closeStdout(*call) string {
 	return ""
 }
 
+// answerAndExit leaves its answer in the pipe.
+func answerAndExit(c *call) string {
+	c.out.reply(c.id, textResult("bye"))
+	exit(c.number("code"))
+	return ""
+}
+
+// closeStdin is the end of the input as the server sees it, though not as its
+// client does.
+func closeStdin(*call) string {
+	os.Stdin.Close()
+	return textResult("closed")
+}
+
 func env(*call) string { return textResult(strings.Join(os.Environ(), "\n")) }
 
 func alloc(c *call) string {
@@ -171,6 +188,14 @@ func askElicitation(c *call) string {
 	return c.ask("elicitation/create", fmt.Sprintf(
 		`{"message":%s,"requestedSchema":{"type":"object","properties":{"answer":{"type":"string"}}}}`,
 		encode(c.text("text"))))
+}
+
+// askFlood sends requests and waits for none of the answers.
+func askFlood(c *call) string {
+	for i := range c.number("n") {
+		c.out.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"flood-%d","method":%s,"params":{}}`, i, encode(c.text("method"))))
+	}
+	return textResult("asked")
 }
 
 func emit(c *call) string {

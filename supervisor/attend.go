@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// An attendance is a run from the start of its process to its end.
+type attendance struct {
+	*runner
+	order   order
+	proc    *process
+	link    *link
+	started time.Time
+	ring    *ring
+	stderr  uint64 // the last line in ring that isn't of this run
+	ready   bool
+	refused *source.Failure // why the handshake failed although the process lives
+}
+
+// attend speaks to a process from its start until it is gone.
+func (r *runner) attend(ctx Context, o order, proc *process, say func(progress)) outcome {
+	s := o.server
+	a := &attendance{
+		runner: r, order: o, proc: proc, started: time.Now(), ring: s.ring, stderr: s.ring.last(),
+		link: newLink(wiring{
+			server: o.entry.Name, in: proc.stdin, out: proc.stdout, hooks: r.hooks,
+			noise: s.noised, trouble: s.troubled, limits: r.limits,
+		}),
+	}
+	say(progress{pid: proc.PID()})
+	go a.drain() // ends with the server's standard error, at the latest when end closes it; end waits for it
+	if hello := a.greet(ctx); hello != nil {
+		a.ready = true
+		say(progress{link: a.link, hello: hello})
+		select {
+		case <-ctx.Done():
+		case <-proc.Exited():
+		case <-a.link.life.Done():
+		}
+	}
+	return a.end(ctx)
+}
+
+// drain reads what the server writes to standard error.
+func (a *attendance) drain() {
+	defer close(a.proc.drained)
+	a.ring.drain(a.proc.stderr, func(line string) {
+		if a.hooks.Stderr != nil {
+			a.hooks.Stderr(a.order.entry.Name, line)
+		}
+	})
+}
+
+// greet makes the handshake within the entry's timeout. It returns nil when that
+// failed, and sets refused unless the run has ended anyway.
+func (a *attendance) greet(ctx Context) *source.Hello {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(a.link.life, cancel)
+	defer stop()
+	go func() { // ends with the process, or with the handshake
+		select {
+		case <-a.proc.Exited():
+			waitFor(a.limits.drain, a.link.read) // its answer may be in the pipe
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	result, err := a.link.call(ctx, &source.Call{
+		Method: protocol.MethodInitialize, Params: initializeParams(a.order.entry),
+	}, budget{timeout: a.order.entry.Timeout})
+	if err != nil {
+		a.refused = a.refusal(err)
+		return nil
+	}
+	hello, failure := readHello(a.order.entry.Name, result)
+	if failure != nil {
+		a.refused = failure
+		return nil
+	}
+	hello.Generation = a.order.generation
+	a.link.answered.Store(false) // that was no answer to a call
+	a.link.notify(protocol.NoteInitialized, nil)
+	return hello
+}
+
+// refusal is why a server that still runs did not answer initialize well.
+func (a *attendance) refusal(err error) *source.Failure {
+	name := a.order.entry.Name
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		return source.Fail(source.ServerFailed, name, "the server refused initialize: %s", e)
+	}
+	f, ok := errors.AsType[*source.Failure](err)
+	switch {
+	case !ok || f.Code == source.CallCancelled:
+		return nil // the run has ended
+	case f.Code == source.CallTimeout:
+		return &source.Failure{
+			Code: source.CallTimeout, Server: name,
+			Message: fmt.Sprintf("the server did not answer initialize within %s", a.order.entry.Timeout),
+			Fix:     "raise timeoutSecs if it needs longer to start",
+		}
+	}
+	return f
+}
+
+// end answers the calls in flight, brings the process down and says why the run
+// ended.
+func (a *attendance) end(ctx Context) outcome {
+	var out outcome
+	if ctx.Err() != nil {
+		out.failure = stoppedFailure(a.order.entry.Name)
+	} else {
+		out.failure = a.explain()
+	}
+	a.link.close(out.failure)
+	if !a.proc.stop(a.limits) {
+		out.leftover = a.proc.Gone()
+		out.failure = source.Fail(source.ServerFailed, a.order.entry.Name,
+			"processes of it are still running after SIGKILL")
+	}
+	waitFor(a.limits.drain, a.proc.drained, a.link.read)
+	a.proc.close()
+	<-a.proc.drained
+	<-a.link.read
+	return out
+}
+
+// explain says why a run ended that nobody stopped.
+func (a *attendance) explain() *source.Failure {
+	f := &source.Failure{
+		Code: source.ServerCrashed, Server: a.order.entry.Name,
+		Fix: "see `garra mcp logs " + a.order.entry.Name + "`",
+	}
+	switch {
+	case a.refused != nil:
+		f.Code, f.Message = a.refused.Code, a.refused.Message
+		if a.refused.Fix != "" {
+			f.Fix = a.refused.Fix
+		}
+	case a.ready:
+		f.Message = fmt.Sprintf("the server %s after %s", a.cause(), age(a.started))
+	default:
+		f.Message = fmt.Sprintf("the server %s before it answered initialize, after %s", a.cause(), age(a.started))
+	}
+	if tail := a.ring.tail(a.stderr); tail != "" {
+		f.Message += "; its last words on stderr: " + tail
+	} else {
+		f.Message += "; it wrote nothing to stderr"
+	}
+	return f
+}
+
+// cause waits until the reason of an end is known: the exit may follow the end
+// of output, and what was written before the exit may not have been read yet.
+func (a *attendance) cause() string {
+	if waitFor(a.limits.exit, a.proc.Exited()) {
+		waitFor(a.limits.drain, a.proc.drained, a.link.read)
+		return "ended (" + a.proc.Exit().String() + ")"
+	}
+	switch err := context.Cause(a.link.life); {
+	case errors.Is(err, errInputClosed):
+		return "closed its standard input"
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
+		return "closed its standard output"
+	default:
+		return "broke its standard output: " + err.Error()
+	}
+}
+
+// age is how long ago t was, for people.
+func age(t time.Time) time.Duration {
+	d := time.Since(t)
+	if d > time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
