@@ -157,7 +157,7 @@ func readError(resp *http.Response) error {
 	if json.Unmarshal(data, &body) != nil || body.Error == nil {
 		return fmt.Errorf("the gateway answered %s: %.200s", resp.Status, data)
 	}
-	body.Error.Status = resp.StatusCode
+	body.Error.Status, body.Error.Name, body.Error.State = resp.StatusCode, body.Name, body.State
 	return body.Error
 }
 

@@ -18,7 +18,8 @@ type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Fix     string `json:"fix"`
-	State   string `json:"state,omitempty"` // of the server that it is about, where there is one
+	Name    string `json:"-"` // of the server that it is about, where there is one
+	State   string `json:"-"` // of that server
 }
 
 // Error implements error.
@@ -32,6 +33,8 @@ func (e *Error) Error() string {
 // errorBody is the JSON form of an error.
 type errorBody struct {
 	Error *Error `json:"error"`
+	Name  string `json:"name,omitempty"`
+	State string `json:"state,omitempty"`
 }
 
 // errorf makes an Error.
@@ -71,7 +74,7 @@ func asAPIError(err error) *Error {
 // writeError answers with an error.
 func writeError(w http.ResponseWriter, err error) {
 	e := asAPIError(err)
-	writeJSON(w, e.Status, errorBody{e})
+	writeJSON(w, e.Status, errorBody{e, e.Name, e.State})
 }
 
 // writeJSON answers with a value. An error here means that the client is gone.

@@ -124,7 +124,7 @@ func (a *API) act(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err != nil {
 		e := asAPIError(err)
-		e.State = string(src.Status().State)
+		e.Name, e.State = name, string(src.Status().State)
 		return e
 	}
 	writeJSON(w, http.StatusOK, a.result(name))

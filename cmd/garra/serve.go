@@ -102,27 +102,30 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	return d.run(ctx)
 }
 
-// check refuses combinations that would open the gateway to the network.
+// check refuses combinations that would open the gateway to the network. A
+// listen address without a host means loopback.
 func (o *serveOptions) check() error {
 	if (o.certFile == "") != (o.keyFile == "") {
 		return usageError(errors.New("--tls-cert and --tls-key belong together"))
 	}
-	host, _, err := net.SplitHostPort(o.listen)
+	host, port, err := net.SplitHostPort(o.listen)
 	if err != nil {
 		return usageError(fmt.Errorf("--listen %q is no host:port: %w", o.listen, err))
 	}
-	ip := net.ParseIP(host)
-	loopback := host == "localhost" || (ip != nil && ip.IsLoopback())
-	switch {
-	case loopback:
-		return nil
-	case o.noAuth:
+	if host == "" {
+		o.listen = net.JoinHostPort("127.0.0.1", port)
+	}
+	if o.noAuth && !o.onLoopback() {
 		return usageError(fmt.Errorf("--no-auth works on loopback only, not on %q", o.listen))
-	case o.certFile == "":
-		return usageError(fmt.Errorf("listening on %q sends tokens in the clear; "+
-			"give --tls-cert and --tls-key", o.listen))
 	}
 	return nil
+}
+
+// onLoopback reports whether only this machine reaches the address.
+func (o *serveOptions) onLoopback() bool {
+	host, _, err := net.SplitHostPort(o.listen)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || (ip != nil && ip.IsLoopback()))
 }
 
 // lockRun makes sure that one gateway runs for a configuration.
@@ -245,6 +248,9 @@ func (d *daemon) greet(address string) {
 		scheme = "https"
 	}
 	d.log.Info().Str("url", scheme+"://"+address+"/mcp").Str("socket", d.places.Socket).Msg("serving")
+	if !d.options.onLoopback() && d.options.certFile == "" {
+		d.log.Warn().Msg("tokens and everything else go over the network in the clear; give --tls-cert and --tls-key")
+	}
 	if len(d.config.Servers) == 0 {
 		d.log.Info().Msgf("no servers are configured; write them to %s",
 			filepath.Join(d.places.ConfigDir, mcpconfig.ServersFile))
