@@ -163,6 +163,10 @@ type daemon struct {
 
 // run serves until ctx ends or a listener breaks.
 func (d *daemon) run(ctx context.Context) (err error) {
+	tlsConfig, err := d.options.tls()
+	if err != nil {
+		return err
+	}
 	socket, tcp, err := d.listen()
 	if err != nil {
 		return err
@@ -179,10 +183,6 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		return err
 	}
 	d.loaded.Store(true)
-	tlsConfig, err := d.options.tls()
-	if err != nil {
-		return err
-	}
 	server.ServeSocket(socket)
 	server.ServeAddress(tcp, adminapi.Options{Tokens: d.door(), Hosts: d.options.hosts, TLS: tlsConfig})
 	d.greet(tcp.Addr().String())
