@@ -93,7 +93,7 @@ func (d *decoder) checkKeys(n *node, path string) {
 
 // decodeMember decodes one key of the entry.
 func (d *decoder) decodeMember(m member) {
-	if m.invalid {
+	if m.invalid || isNote(m.key) {
 		return
 	}
 	f, ok := d.index[m.key]

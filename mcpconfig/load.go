@@ -179,8 +179,8 @@ func (n *node) holdsText() bool {
 	return false
 }
 
-// isSpare reports a key of mcp.json that isn't for garra and harms nobody.
-func isSpare(key string) bool { return key == "$schema" || strings.HasPrefix(key, "//") }
+// isNote reports a key that people use for a comment where JSON has none.
+func isNote(key string) bool { return strings.HasPrefix(key, "//") }
 
 // serversEntries returns the entries of mcp.json and reports what else is in it.
 func (l *loader) serversEntries(s *source) []entry {
@@ -192,7 +192,7 @@ func (l *loader) serversEntries(s *source) []entry {
 	for i := range s.root.members {
 		m := &s.root.members[i]
 		switch {
-		case m.key == "mcpServers" || isSpare(m.key):
+		case m.key == "mcpServers" || m.key == "$schema" || isNote(m.key):
 		case m.key == "servers" && root == nil:
 			root = m
 			l.report(s.at(m.keyStart), CodeRootDialect, "rename the key to mcpServers",
@@ -256,9 +256,12 @@ func (l *loader) sectionEntries(s *source, section *member) []entry {
 	var entries []entry
 	index := map[string]int{}
 	for _, m := range section.value.members {
-		if i, again := index[m.key]; again {
+		i, again := index[m.key]
+		switch {
+		case m.invalid || isNote(m.key):
+		case again:
 			entries[i].ambiguous = true
-		} else if !m.invalid {
+		default:
 			index[m.key] = len(entries)
 			entries = append(entries, entry{src: s, name: m.key, member: m})
 		}
@@ -286,6 +289,7 @@ func checkKeys(
 		case m.invalid:
 			report(m.keyStart, CodeKeyInvalid, "write text as the key",
 				"a key is a list, a map or a tagged value")
+		case again && isNote(m.key):
 		case again:
 			report(m.keyStart, CodeKeyDuplicate, "keep one of them",
 				"%s is there twice, first at %s", showPath(path+m.key), s.position(first))

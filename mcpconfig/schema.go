@@ -26,9 +26,14 @@ func Schema() []byte {
 }
 
 func rootSchema() *jsonschema.Schema {
+	const notes = "^//" // see isNote
 	servers := orNull(&jsonschema.Schema{
-		Type:                 "object",
-		PropertyNames:        &jsonschema.Schema{Pattern: serverName.String()},
+		Type: "object",
+		PropertyNames: &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			{Pattern: serverName.String()},
+			{Pattern: notes},
+		}},
+		PatternProperties:    map[string]*jsonschema.Schema{notes: {}},
 		AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/server"},
 	})
 	servers.Description = "The servers by name."
