@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/garraia/garra/protocol"
+)
+
+// errEnded is the error of a request whose answer can't come any more.
+var errEnded = errors.New("the other side ended before it answered")
+
+// A pipe is a conversation over the standard input and output of a process.
+type pipe struct {
+	in     io.WriteCloser
+	cmd    *exec.Cmd
+	ended  chan struct{} // closed when its output has ended
+	stderr *transcript
+
+	mu      sync.Mutex // guards all below, and writing
+	last    uint64
+	answers map[protocol.ID]chan *protocol.Message
+	lines   int      // that were messages
+	noise   []string // lines that were none
+}
+
+// startPipe starts a process to talk to. It is killed at the end of the test if
+// nobody hung up before.
+func startPipe(t testing.TB, cmd *exec.Cmd) *pipe {
+	t.Helper()
+	p := &pipe{
+		cmd: cmd, ended: make(chan struct{}), stderr: &transcript{},
+		answers: make(map[protocol.ID]chan *protocol.Message),
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = p.stderr
+	cmd.WaitDelay = time.Second // a grandchild may hold the pipes
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go p.read(out) // ends with the output; hangUp and the cleanup wait for it
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill() // gone is as good
+			<-p.ended
+			_ = cmd.Wait() // killed
+		}
+	})
+	return p
+}
+
+// read takes messages until there are no more.
+func (p *pipe) read(out io.Reader) {
+	defer close(p.ended)
+	frames := protocol.NewReader(out, 0)
+	for {
+		frame, err := frames.Next()
+		if err != nil {
+			return
+		}
+		p.take(frame)
+	}
+}
+
+func (p *pipe) take(frame []byte) {
+	m, err := protocol.Parse(frame)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil:
+		p.noise = append(p.noise, string(frame))
+		return
+	case m.IsResponse() && p.answers[m.ID] != nil:
+		p.answers[m.ID] <- m // has room for it
+		delete(p.answers, m.ID)
+	case m.IsResponse():
+		p.noise = append(p.noise, "an answer to nothing: "+string(frame))
+	case m.IsRequest():
+		refusal := protocol.NewError(m.ID, protocol.Errorf(protocol.CodeMethodNotFound, "this client can't"))
+		_, _ = p.in.Write(append(refusal.Append(nil), '\n')) // its end shows here as the end of the output
+	}
+	p.lines++
+}
+
+// ask implements conversation.
+func (p *pipe) ask(method, params string) (*protocol.Message, error) {
+	answer, err := p.send(method, params)
+	if err != nil {
+		return nil, err
+	}
+	return p.await(method, answer)
+}
+
+// send sends a request; its answer comes to the channel.
+func (p *pipe) send(method, params string) (<-chan *protocol.Message, error) {
+	answer := make(chan *protocol.Message, 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	id := protocol.NumberID(p.last)
+	p.answers[id] = answer
+	_, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params)
+	return answer, err
+}
+
+// await waits for the answer to a request.
+func (p *pipe) await(method string, answer <-chan *protocol.Message) (*protocol.Message, error) {
+	select {
+	case m := <-answer:
+		return m, nil
+	case <-p.ended:
+	case <-time.After(patience):
+		return nil, fmt.Errorf("%s: no answer within %s", method, patience)
+	}
+	select {
+	case m := <-answer: // it was the last thing that came
+		return m, nil
+	default:
+		return nil, fmt.Errorf("%s: %w; standard error:\n%s", method, errEnded, p.stderr)
+	}
+}
+
+// tell implements conversation.
+func (p *pipe) tell(method, params string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","method":%q,"params":%s}`+"\n", method, params)
+	return err
+}
+
+// hangUp implements conversation: it closes the process's input and waits for
+// its end.
+func (p *pipe) hangUp() error {
+	p.in.Close()
+	select {
+	case <-p.ended:
+		return p.cmd.Wait()
+	case <-time.After(patience):
+		return fmt.Errorf("%q is still there %s after the end of its input", p.cmd.Args, patience)
+	}
+}
+
+// heard returns how many messages came, and what was none.
+func (p *pipe) heard() (messages int, noise []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lines, slices.Clone(p.noise)
+}
+
+// stdio starts `garra stdio` and makes the handshake.
+func (h *home) stdio(flags ...string) (*client, *pipe) {
+	h.t.Helper()
+	p := startPipe(h.t, h.command(append([]string{"stdio"}, flags...)...))
+	return greet(h.t, p), p
+}
