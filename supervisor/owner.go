@@ -93,6 +93,7 @@ func (o *owner) in(d time.Duration, do func()) {
 func (o *owner) move(to source.State, f *source.Failure) {
 	from := o.status.State
 	if from == to && f == nil {
+		o.publish()
 		return
 	}
 	if !possible(from, to) {

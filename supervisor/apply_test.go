@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+)
+
+// text returns the entry s of an mcp.json with these fields, lines down.
+func text(t *testing.T, lines int, f fields) *mcpconfig.Server {
+	t.Helper()
+	dir := t.TempDir()
+	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"s": f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = append([]byte(strings.Repeat("\n", lines)), data...)
+	if err := os.WriteFile(filepath.Join(dir, mcpconfig.ServersFile), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := mcpconfig.Load(dir)
+	if err != nil || len(config.Servers) != 1 {
+		t.Fatalf("%v: %+v", err, config)
+	}
+	return config.Servers[0]
+}
+
+// The texts of an entry that tests switch between.
+type texts struct{ base, moved, policy, process, disabled *mcpconfig.Server }
+
+func newTexts(t *testing.T) texts {
+	f := fields{"command": "server", "maxRestarts": 1}
+	return texts{
+		base:     text(t, 0, f),
+		moved:    text(t, 3, f),
+		policy:   text(t, 0, f.with("callTimeoutSecs", 7)),
+		process:  text(t, 0, f.with("args", []string{"-v"})),
+		disabled: text(t, 0, f.with("disabled", true)),
+	}
+}
+
+// apply hands a text to the owner.
+func (s *stage) apply(e *mcpconfig.Server) {
+	_ = s.ask(context.Background(), func(o *owner) { o.apply(e) })
+	synctest.Wait()
+}
+
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	reach := map[source.State]func(*stage){
+		source.Starting: func(*stage) {},
+		source.Ready:    func(s *stage) { s.ready() },
+		source.Backoff:  func(s *stage) { s.crash() },
+		source.Parked: func(s *stage) {
+			s.crash()
+			time.Sleep(6 * time.Second)
+			s.crash()
+		},
+		source.Failed:   func(s *stage) { s.giveUp() },
+		source.Stopped:  func(s *stage) { _ = s.Stop(context.Background()) },
+		source.Disabled: nil, // set below, as it takes another text
+	}
+	for _, test := range []struct {
+		edit   string
+		starts map[source.State]int          // new runs by it; 0 where absent
+		state  map[source.State]source.State // after it; the same where absent
+	}{
+		{edit: "moved"},
+		{
+			edit:   "policy",
+			starts: map[source.State]int{source.Backoff: 1, source.Parked: 1, source.Failed: 1, source.Disabled: 1},
+			state: map[source.State]source.State{
+				source.Backoff: source.Starting, source.Parked: source.Starting,
+				source.Failed: source.Starting, source.Disabled: source.Starting,
+			},
+		},
+		{
+			edit: "process",
+			starts: map[source.State]int{
+				source.Starting: 1, source.Ready: 1, source.Backoff: 1, source.Parked: 1,
+				source.Failed: 1, source.Disabled: 1,
+			},
+			state: map[source.State]source.State{
+				source.Ready: source.Starting, source.Backoff: source.Starting, source.Parked: source.Starting,
+				source.Failed: source.Starting, source.Disabled: source.Starting,
+			},
+		},
+		{
+			edit: "disabled",
+			state: map[source.State]source.State{
+				source.Starting: source.Disabled, source.Ready: source.Disabled, source.Backoff: source.Disabled,
+				source.Parked: source.Disabled, source.Failed: source.Disabled, source.Stopped: source.Disabled,
+			},
+		},
+	} {
+		for from, reached := range reach {
+			scene(t, test.edit+" while "+string(from), func(t *testing.T) {
+				all := newTexts(t)
+				s := newStage(all.base)
+				defer s.close(t)
+				if from == source.Disabled {
+					s.apply(all.disabled)
+				} else {
+					reached(s)
+				}
+				s.is(t, from)
+				before := s.count()
+				next := map[string]*mcpconfig.Server{
+					"moved": all.moved, "policy": all.policy, "process": all.process, "disabled": all.disabled,
+				}[test.edit]
+				if from == source.Disabled && test.edit == "moved" {
+					next = all.disabled // a moved text of an enabled entry would be an edit
+				}
+				s.apply(next)
+				want, changes := test.state[from]
+				if !changes {
+					want = from
+				}
+				s.is(t, want)
+				if got := s.count() - before; got != test.starts[from] {
+					t.Errorf("%d starts, want %d", got, test.starts[from])
+				}
+				if entry := s.current.Load().entry; entry != next {
+					t.Errorf("the entry in force is the one at %s", entry.Origin)
+				}
+			})
+		}
+	}
+}
+
+func TestEditsDuringAStop(t *testing.T) {
+	t.Parallel()
+	scene(t, "enabled again", func(t *testing.T) {
+		all := newTexts(t)
+		s := newStage(all.base)
+		defer s.close(t)
+		s.lag = time.Minute
+		s.ready()
+		s.apply(all.disabled)
+		s.is(t, source.Stopping)
+		s.apply(all.base)
+		time.Sleep(2 * time.Minute)
+		s.is(t, source.Starting)
+	})
+	scene(t, "disabled instead of restarted", func(t *testing.T) {
+		all := newTexts(t)
+		s := newStage(all.base)
+		defer s.close(t)
+		s.lag = time.Minute
+		s.ready()
+		restarted := inBackground(func() error { return s.Restart(t.Context()) })
+		s.apply(all.disabled)
+		failed(t, <-restarted, source.ServerDisabled)
+		s.is(t, source.Disabled)
+	})
+	scene(t, "a person's stop stays", func(t *testing.T) {
+		all := newTexts(t)
+		s := newStage(all.base)
+		defer s.close(t)
+		s.lag = time.Minute
+		s.ready()
+		stopped := inBackground(func() error { return s.Stop(t.Context()) })
+		s.apply(all.process)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+		s.is(t, source.Stopped)
+	})
+	scene(t, "the newest text is what starts", func(t *testing.T) {
+		all := newTexts(t)
+		s := newStage(all.base)
+		defer s.close(t)
+		s.lag = time.Minute
+		s.ready()
+		s.apply(all.process)
+		s.apply(all.policy)
+		time.Sleep(2 * time.Minute)
+		if got := s.last().order.entry; got != all.policy || s.count() != 2 {
+			t.Errorf("run %d of the entry with args %q", s.count(), got.Args)
+		}
+	})
+}
+
+func TestDisabledServers(t *testing.T) {
+	t.Parallel()
+	scene(t, "are not started by anybody", func(t *testing.T) {
+		all := newTexts(t)
+		s := newStage(all.disabled)
+		defer s.close(t)
+		s.is(t, source.Disabled)
+		for _, do := range []func(Context) error{s.Start, s.Restart, s.Stop} {
+			contains(t, failed(t, do(t.Context()), source.ServerDisabled).Error(), "mcp.json:1")
+		}
+		failed(t, <-hello(t.Context(), s), source.ServerDisabled)
+		time.Sleep(24 * time.Hour)
+		s.is(t, source.Disabled)
+		if s.count() != 0 {
+			t.Errorf("%d runs", s.count())
+		}
+		s.apply(all.base)
+		s.ready()
+		s.is(t, source.Ready)
+	})
+	scene(t, "were never anything else at the end", func(t *testing.T) {
+		s := newStage(newTexts(t).disabled)
+		s.close(t)
+		if len(s.events) != 0 || s.Status().State != source.Disabled {
+			t.Errorf("%s; events %+v", s.Status().State, s.events)
+		}
+	})
+}
+
+// An edit of a forced server's entry lifts the isolation, in force at once when
+// that changes the environment.
+func TestEditsOfAForcedServer(t *testing.T) {
+	t.Parallel()
+	inherits := fields{"command": "server", "inheritEnv": true}
+	for name, test := range map[string]struct {
+		next   fields
+		starts int
+	}{
+		"that still inherits":  {inherits.with("callTimeoutSecs", 7), 1},
+		"that doesn't inherit": {fields{"command": "server"}, 1},
+	} {
+		scene(t, name, func(t *testing.T) {
+			base := text(t, 0, inherits)
+			s := newStage(base)
+			defer s.close(t)
+			if s.last().order.isolated {
+				t.Error("isolated from the start")
+			}
+			if err := restart(t, s, s.ready); err != nil {
+				t.Error(err)
+			}
+			if !s.last().order.isolated || !s.forced.holds("s", base.Digest()) {
+				t.Error("not isolated by a restart")
+			}
+			s.crash()
+			time.Sleep(10 * time.Second)
+			if !s.last().order.isolated {
+				t.Error("not isolated in the next run")
+			}
+			s.ready()
+			before := s.count()
+			s.apply(text(t, 0, test.next))
+			if got := s.count() - before; got != test.starts {
+				t.Errorf("%d starts, want %d", got, test.starts)
+			}
+			if s.last().order.isolated || s.forced.holds("s", base.Digest()) {
+				t.Error("still isolated")
+			}
+		})
+	}
+}

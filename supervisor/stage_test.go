@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+)
+
+// A stage is a server whose runs are played by the test, in the fake time of
+// testing/synctest.
+type stage struct {
+	*Server
+	lag    time.Duration // between a stop and the end of the run
+	mended atomic.Bool   // what a failed run's cause becomes
+
+	mu     sync.Mutex // guards what follows
+	runs   []*played
+	live   int
+	bad    []string // what must not have happened
+	events []Event
+}
+
+// A played run does what the test says.
+type played struct {
+	order  order
+	report func(progress)
+	ends   chan outcome
+	link   *link
+}
+
+// newStage starts a server. It is to be closed within the bubble.
+func newStage(entry *mcpconfig.Server, change ...func(*stage)) *stage {
+	s := &stage{}
+	forced, _ := openIsolation("")
+	limits := standardLimits()
+	s.Server = &Server{
+		name: entry.Name, hooks: &Hooks{Event: s.told}, limits: &limits, launch: s.launch,
+		mended: func(*mcpconfig.Server, bool) bool { return s.mended.Load() },
+		forced: forced, ring: newRing(),
+		mail: make(chan command), reports: make(chan progress), done: make(chan struct{}),
+	}
+	for _, c := range change {
+		c(s)
+	}
+	s.begin(entry)
+	return s
+}
+
+// close ends the owner and waits for it.
+func (s *stage) close(t *testing.T) {
+	t.Helper()
+	s.end(source.Fail(source.ServerStopped, s.name, "garra is stopping"))
+	<-s.done
+	synctest.Wait()
+	for _, bad := range s.problems() {
+		t.Error(bad)
+	}
+}
+
+// launch is the launcher: the run lasts until the test ends it, or the owner.
+func (s *stage) launch(ctx Context, o order, report func(progress)) {
+	p := &played{
+		order: o, report: report, ends: make(chan outcome, 1),
+		link: &link{pending: make(map[uint64]*call)},
+	}
+	s.mu.Lock()
+	s.live++
+	if s.live > 1 {
+		s.bad = append(s.bad, fmt.Sprintf("%d runs at the same time", s.live))
+	}
+	s.runs = append(s.runs, p)
+	s.mu.Unlock()
+	var out outcome
+	select {
+	case out = <-p.ends:
+	case <-ctx.Done():
+		if s.lag > 0 {
+			time.Sleep(s.lag) // the process takes its time to stop
+		}
+	}
+	s.mu.Lock()
+	s.live--
+	s.mu.Unlock()
+	report(progress{generation: o.generation, ended: &out})
+}
+
+func (s *stage) told(e Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+	if e.Kind == EventState && !possible(e.From, e.State) {
+		s.bad = append(s.bad, fmt.Sprintf("moved from %s to %s", e.From, e.State))
+	}
+}
+
+// problems returns what must not have happened.
+func (s *stage) problems() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.bad)
+}
+
+// count returns how many runs there were.
+func (s *stage) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs)
+}
+
+// running returns how many runs there are.
+func (s *stage) running() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live
+}
+
+// last returns the newest run, once all is quiet.
+func (s *stage) last() *played {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[len(s.runs)-1]
+}
+
+// ready makes the newest run ready.
+func (s *stage) ready() {
+	p := s.last()
+	p.report(progress{
+		generation: p.order.generation, link: p.link, hello: &source.Hello{Generation: p.order.generation},
+	})
+	synctest.Wait()
+}
+
+// crash ends the newest run.
+func (s *stage) crash() {
+	s.last().ends <- outcome{failure: source.Fail(source.ServerCrashed, s.name, "it crashed")}
+	synctest.Wait()
+}
+
+// giveUp ends the newest run by a cause that trying again can't mend.
+func (s *stage) giveUp() {
+	s.last().ends <- outcome{
+		failure: source.Fail(source.ServerFailed, s.name, "no such command"), permanent: true,
+	}
+	synctest.Wait()
+}
+
+// is makes sure that the server is in a state, once all is quiet.
+func (s *stage) is(t *testing.T, want source.State) source.Status {
+	t.Helper()
+	synctest.Wait()
+	now := s.Status()
+	if now.State != want {
+		t.Fatalf("%s, want %s; %+v", now.State, want, now)
+	}
+	return now
+}
+
+// plain is an entry with the default policy, as NewServer makes it.
+func plain(change ...func(*mcpconfig.Server)) *mcpconfig.Server {
+	e := mcpconfig.NewServer("s", mcpconfig.Position{File: "mcp.json", Line: 1}, mcpconfig.Settings{
+		DefaultTimeout: mcpconfig.DefaultTimeout,
+	})
+	e.Transport, e.Command = mcpconfig.Stdio, "server"
+	for _, c := range change {
+		c(e)
+	}
+	return e
+}
+
+// scene plays in a bubble of its own.
+func scene(t *testing.T, name string, play func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, play)
+	})
+}
