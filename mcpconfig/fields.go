@@ -220,9 +220,10 @@ func fields() []field {
 		},
 		{
 			name: "start", snake: "start", target: stdioTarget,
-			bind:    func(s *Server) any { return &s.Start },
-			choices: []string{string(StartEager), string(StartLazy)},
-			doc:     "When the server is started.",
+			bind:     func(s *Server) any { return &s.Start },
+			choices:  []string{string(StartEager), string(StartLazy)},
+			noEffect: onlyEager,
+			doc:      "When the server is started.",
 		},
 		{
 			name: "idleStopSecs", snake: "idle_stop_secs", target: stdioTarget,
@@ -259,6 +260,14 @@ func noIdleStop(s *Server) string {
 		return "" // reported as not applicable
 	}
 	return "idle servers keep running"
+}
+
+// onlyEager is the noEffect of start.
+func onlyEager(s *Server) string {
+	if s.Start == StartLazy {
+		return "the server is started together with garra"
+	}
+	return ""
 }
 
 // onlyShared is the noEffect of sharing.

@@ -78,6 +78,9 @@ func (e *engine) load() error {
 	if bad := config.Unparsable(); len(bad) > 0 {
 		return &exitError{exitUnparsable, unparsable(config, bad)}
 	}
+	if broken := noMap(config); broken != nil && e.config != nil {
+		return broken
+	}
 	e.report(config)
 	if e.edit != nil {
 		e.edit(config)
@@ -97,7 +100,7 @@ func (e *engine) load() error {
 func unparsable(config *mcpconfig.Config, files []string) error {
 	var errs []error
 	for _, f := range config.Findings {
-		if f.Severity == mcpconfig.Error && f.Code == "file.unparsable" {
+		if f.Severity == mcpconfig.Error && f.Code == mcpconfig.CodeFileUnparsable {
 			errs = append(errs, errors.New(findingText(f)))
 		}
 	}
@@ -105,6 +108,17 @@ func unparsable(config *mcpconfig.Config, files []string) error {
 		return fmt.Errorf("%s can't be parsed", strings.Join(files, ", "))
 	}
 	return errors.Join(errs...)
+}
+
+// noMap is an error when a section of servers is no map: what is a mistake when
+// garra starts would, while it runs, stop every server.
+func noMap(config *mcpconfig.Config) error {
+	for _, f := range config.Findings {
+		if f.Severity == mcpconfig.Error && f.Code == mcpconfig.CodeSectionNotMap {
+			return errors.New(findingText(f))
+		}
+	}
+	return nil
 }
 
 // findingText is a finding on one line.
