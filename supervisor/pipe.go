@@ -33,6 +33,9 @@ func newPipeWriter(file *os.File, broken func(error)) *pipeWriter {
 // rest is written in the background, since half a frame would break the next
 // one. An error of the pipe wraps errInputClosed.
 func (w *pipeWriter) write(ctx context.Context, frame []byte) (begun bool, err error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
 	select {
 	case <-w.slot:
 	case <-ctx.Done():

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// from returns the call as one of a client.
+func from(who source.Client, c *source.Call) *source.Call {
+	c.Client = who
+	return c
+}
+
+// inFlight makes a call that hangs until the test ends.
+func inFlight(t *testing.T, s *Server, who source.Client) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { // ends when the test does; the cleanup waits for it
+		defer close(done)
+		_, _ = s.Call(ctx, from(who, tool("hang", nil))) // it is cancelled
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	eventually(t, "the call is in flight", func() bool {
+		l := s.current.Load().link
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, c := range l.pending {
+			if c.client == who {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestQuestionsOfAServer(t *testing.T) {
+	t.Parallel()
+	answers := func(_ context.Context, method string, params Raw) (Raw, error) {
+		return Raw(`{"to":"` + method + `","big":9007199254740993}`), nil
+	}
+	t.Run("go to the client that calls", func(t *testing.T) {
+		t.Parallel()
+		s := newRig(t).only(misbehaving())
+		who := &client{name: "a", ask: answers}
+		for tool1, method := range map[string]string{
+			"ask_roots": "roots/list", "ask_sampling": "sampling/createMessage", "ask_elicitation": "elicitation/create",
+		} {
+			result, err := s.Call(t.Context(), from(who, tool(tool1, args{"text": "?"})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := textOf(t, result); got != `{"to":"`+method+`","big":9007199254740993}` {
+				t.Errorf("%s: %s", tool1, got)
+			}
+		}
+	})
+	t.Run("take the client's refusal back", func(t *testing.T) {
+		t.Parallel()
+		s := newRig(t).only(misbehaving())
+		result, err := s.Call(t.Context(), from(&client{name: "a"}, tool("ask_roots", nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, textOf(t, result), "-32601", "the client can't be asked roots/list")
+	})
+	t.Run("of several calls of one client", func(t *testing.T) {
+		t.Parallel()
+		s := newRig(t).only(misbehaving())
+		who := &client{name: "a", ask: answers}
+		inFlight(t, s, who)
+		result, err := s.Call(t.Context(), from(who, tool("ask_roots", nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, textOf(t, result), "9007199254740993")
+	})
+	t.Run("fail at once when they may be for several", func(t *testing.T) {
+		t.Parallel()
+		s := newRig(t).only(misbehaving())
+		a, b := &client{name: "a", ask: answers}, &client{name: "b", ask: answers}
+		inFlight(t, s, b)
+		result, err := s.Call(t.Context(), from(a, tool("ask_sampling", args{"text": "for a"})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, textOf(t, result), "calls of 2 clients are in flight", "sharing: session")
+		if len(a.questions())+len(b.questions()) != 0 {
+			t.Errorf("asked a %q, b %q", a.questions(), b.questions())
+		}
+	})
+	t.Run("go to the hook when no client calls", func(t *testing.T) {
+		t.Parallel()
+		s := newRig(t, func(o *Options) {
+			o.Hooks.Request = func(_ Context, server, method string, _ Raw) (Raw, error) {
+				return Raw(`"` + server + " " + method + `"`), nil
+			}
+		}).only(misbehaving())
+		if got := use(t, s, "ask_roots", nil); got != `"s roots/list"` {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("are refused when nobody is there", func(t *testing.T) {
+		t.Parallel()
+		s := newRig(t).only(misbehaving())
+		contains(t, use(t, s, "ask_roots", nil), "-32601", "no client is there to ask")
+	})
+	t.Run("end with the server", func(t *testing.T) {
+		t.Parallel()
+		s := newRig(t).only(misbehaving())
+		asked := make(chan struct{})
+		who := &client{name: "a", ask: func(ctx context.Context, _ string, _ Raw) (Raw, error) {
+			close(asked)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		done := make(chan error, 1)
+		go func() { // ends with the server; the test waits for it
+			_, err := s.Call(t.Context(), from(who, tool("ask_roots", nil)))
+			done <- err
+		}()
+		<-asked
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		failed(t, <-done, source.ServerStopped)
+	})
+}
+
+// A server that asks and asks finds an end of it, and neither its calls nor
+// others suffer.
+func TestFloodOfQuestions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.only(misbehaving())
+	var most, open atomic.Int64
+	release := make(chan struct{})
+	who := &client{name: "a", ask: func(context.Context, string, Raw) (Raw, error) {
+		if n := open.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		<-release
+		return nil, protocol.Errorf(protocol.CodeInternal, "no")
+	}}
+	inFlight(t, s, who)
+	result, err := s.Call(t.Context(), from(who, tool("ask_flood", args{"method": "roots/list", "n": 5000})))
+	if err != nil || textOf(t, result) != "asked" {
+		t.Errorf("%s, %v", result, err)
+	}
+	eventually(t, "as many as may be are asked", func() bool { return open.Load() == maxAsked })
+	if got := use(t, s, "echo", args{"text": "still here"}); got != "still here" {
+		t.Errorf("%q", got)
+	}
+	close(release)
+	if most.Load() != maxAsked || r.saw("requests wait for an answer already") == "" {
+		t.Errorf("%d at the same time", most.Load())
+	}
+	eventually(t, "there is room again", func() bool { return len(s.current.Load().link.asked) == 0 })
+	contains(t, use(t, s, "ask_flood", args{"method": "ping", "n": 10}), "asked")
+}
+
+func TestNotificationsOfAServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.only(misbehaving())
+	told := func(text string) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return slices.ContainsFunc(r.notes, func(n string) bool { return strings.Contains(n, text) })
+	}
+	// A log line belongs to the only client that calls.
+	a, b := &client{name: "a"}, &client{name: "b"}
+	if _, err := s.Call(t.Context(), from(a, tool("log", args{"level": "info", "text": "one"}))); err != nil {
+		t.Fatal(err)
+	}
+	if heard := a.heard(); len(heard) != 1 || told("one") {
+		t.Errorf("a heard %q; told elsewhere: %v", heard, told("one"))
+	}
+	// Of two clients it is anybody's, and of none too.
+	inFlight(t, s, b)
+	if _, err := s.Call(t.Context(), from(a, tool("log", args{"level": "info", "text": "two"}))); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.heard()) != 1 || len(b.heard()) != 0 || !told("two") {
+		t.Errorf("a heard %q, b %q; told elsewhere: %v", a.heard(), b.heard(), told("two"))
+	}
+	// What concerns the server as a whole goes to who watches it.
+	for _, method := range []string{
+		"notifications/tools/list_changed", "notifications/resources/list_changed",
+		"notifications/prompts/list_changed", "notifications/resources/updated", "notifications/of/a/vendor",
+	} {
+		c := from(a, tool("emit", args{"method": method, "params": args{"n": 1}}))
+		if _, err := s.Call(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if !told("s " + method + ` {"n":1}`) {
+			t.Errorf("%s was not told", method)
+		}
+	}
+	// garra's answers can't be cancelled; the notification goes nowhere.
+	use(t, s, "emit", args{"method": "notifications/cancelled", "params": args{"requestId": 1}})
+	if told("notifications/cancelled") || len(a.heard()) != 1 {
+		t.Error("notifications/cancelled was passed on")
+	}
+}
+
+// Notify reaches the server in the order of the calls around it, and is dropped
+// when there is none.
+func TestNotifyingAServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.only(misbehaving())
+	s.Notify("notifications/roots/list_changed", nil)
+	use(t, s, "echo", nil)
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Notify("notifications/roots/list_changed", nil)
+}
+
+// Asking and being asked at the same time doesn't lock anything up.
+func TestQuestionsAndCallsTogether(t *testing.T) {
+	t.Parallel()
+	s := newRig(t).only(misbehaving())
+	who := &client{name: "a", ask: func(context.Context, string, Raw) (Raw, error) {
+		text := strings.Repeat("y", 200<<10)
+		return Raw(`"` + text + `"`), nil
+	}}
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			result, err := s.Call(t.Context(), from(who, tool("ask_roots", nil)))
+			if err != nil || len(result) < 200<<10 {
+				t.Errorf("%d bytes, %v", len(result), err)
+			}
+		})
+		all.Go(func() {
+			result, err := s.Call(t.Context(), from(who, tool("echo", args{"text": strings.Repeat("z", 300<<10)})))
+			if err != nil || len(result) < 300<<10 {
+				t.Errorf("%d bytes, %v", len(result), err)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(began); took > patience {
+		t.Errorf("%v", took)
+	}
+}
