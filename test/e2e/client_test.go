@@ -7,7 +7,9 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/garraia/garra/protocol"
 )
@@ -15,9 +17,10 @@ import (
 // A conversation carries an MCP client's messages: over a process's standard
 // input and output, or over HTTP. It is safe for concurrent use.
 type conversation interface {
-	// ask sends a request and waits for its answer. It fails when the
+	// ask sends a request and waits for its answer; noted, unless nil, is called
+	// for every notification that comes meanwhile. It fails when the
 	// conversation ends before.
-	ask(method, params string) (*protocol.Message, error)
+	ask(method, params string, noted func()) (*protocol.Message, error)
 	// tell sends a notification.
 	tell(method, params string) error
 	// hangUp ends the conversation, as a well-behaved client does.
@@ -46,7 +49,7 @@ func greet(t testing.TB, c conversation) *client {
 // greetWith makes the handshake with given parameters.
 func greetWith(t testing.TB, c conversation, params string) *client {
 	t.Helper()
-	m, err := c.ask(protocol.MethodInitialize, params)
+	m, err := c.ask(protocol.MethodInitialize, params, nil)
 	if err != nil {
 		t.Fatalf("initialize: %v", err)
 	}
@@ -62,7 +65,7 @@ func greetWith(t testing.TB, c conversation, params string) *client {
 // request makes a request that must be answered, be it with an error.
 func (c *client) request(method, params string) *protocol.Message {
 	c.t.Helper()
-	m, err := c.ask(method, params)
+	m, err := c.ask(method, params, nil)
 	if err != nil {
 		c.t.Fatalf("%s: %v", method, err)
 	}
@@ -77,6 +80,33 @@ func (c *client) call(tool, arguments string) *protocol.Message {
 
 func callParams(tool, arguments string) string {
 	return fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments)
+}
+
+// An answered is what came of a request that was made in the background.
+type answered struct {
+	message *protocol.Message
+	err     error
+}
+
+// hang calls a tool that reports progress without end, and returns once it
+// does. Its answer, if it ever has one, comes to the channel.
+func (c *client) hang(prefix string) <-chan answered {
+	c.t.Helper()
+	params := fmt.Sprintf(`{"name":%q,"arguments":{"n":1000000,"ms":100},"_meta":{"progressToken":"hang"}}`,
+		prefix+"progress")
+	running, done := make(chan struct{}), make(chan answered, 1)
+	go func() { // ends with the answer, or with the conversation
+		m, err := c.ask(protocol.MethodToolsCall, params, sync.OnceFunc(func() { close(running) }))
+		done <- answered{m, err}
+	}()
+	select {
+	case <-running:
+	case a := <-done:
+		c.t.Fatalf("the call did not hang: %+v", a)
+	case <-time.After(patience):
+		c.t.Fatal("the call does not run")
+	}
+	return done
 }
 
 // text calls a tool that must answer with a text.

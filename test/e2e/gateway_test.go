@@ -205,6 +205,9 @@ func (g *gateway) ready(names ...string) {
 	for _, name := range names {
 		eventually(g.t, patience, name+" is ready", func() bool {
 			s := g.server(name)
+			if s.Name == "" {
+				g.t.Fatalf("there is no server %s", name)
+			}
 			return s.State == "ready" && s.Tools != nil
 		})
 	}

@@ -86,7 +86,7 @@ func (e entry) with(field string, value any) entry {
 // well-behaved without flags. It is restarted without much delay.
 func misbehaving(flags ...string) entry {
 	path, args := misbehave.Command(flags...)
-	return entry{"command": path, "args": args, "restartDelaySecs": 0.05}
+	return entry{"command": path, "args": args, "restartDelaySecs": 0.1}
 }
 
 // mcpJSON is the text of an mcp.json.

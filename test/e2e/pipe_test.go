@@ -30,8 +30,9 @@ type pipe struct {
 	mu      sync.Mutex // guards all below, and writing
 	last    uint64
 	answers map[protocol.ID]chan *protocol.Message
-	lines   int      // that were messages
-	noise   []string // lines that were none
+	noted   map[protocol.ID]func() // who wants to know of notifications
+	lines   int                    // that were messages
+	noise   []string               // lines that were none
 }
 
 // startPipe starts a process to talk to. It is killed at the end of the test if
@@ -40,7 +41,7 @@ func startPipe(t testing.TB, cmd *exec.Cmd) *pipe {
 	t.Helper()
 	p := &pipe{
 		cmd: cmd, ended: make(chan struct{}), stderr: &transcript{},
-		answers: make(map[protocol.ID]chan *protocol.Message),
+		answers: make(map[protocol.ID]chan *protocol.Message), noted: make(map[protocol.ID]func()),
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -89,34 +90,37 @@ func (p *pipe) take(frame []byte) {
 	case m.IsResponse() && p.answers[m.ID] != nil:
 		p.answers[m.ID] <- m // has room for it
 		delete(p.answers, m.ID)
+		delete(p.noted, m.ID)
 	case m.IsResponse():
 		p.noise = append(p.noise, "an answer to nothing: "+string(frame))
 	case m.IsRequest():
 		refusal := protocol.NewError(m.ID, protocol.Errorf(protocol.CodeMethodNotFound, "this client can't"))
 		_, _ = p.in.Write(append(refusal.Append(nil), '\n')) // its end shows here as the end of the output
 	}
+	if m.IsNotification() {
+		for _, noted := range p.noted {
+			noted()
+		}
+	}
 	p.lines++
 }
 
 // ask implements conversation.
-func (p *pipe) ask(method, params string) (*protocol.Message, error) {
-	answer, err := p.send(method, params)
+func (p *pipe) ask(method, params string, noted func()) (*protocol.Message, error) {
+	answer := make(chan *protocol.Message, 1)
+	p.mu.Lock()
+	p.last++
+	id := protocol.NumberID(p.last)
+	p.answers[id] = answer
+	if noted != nil {
+		p.noted[id] = noted
+	}
+	_, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params)
+	p.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	return p.await(method, answer)
-}
-
-// send sends a request; its answer comes to the channel.
-func (p *pipe) send(method, params string) (<-chan *protocol.Message, error) {
-	answer := make(chan *protocol.Message, 1)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last++
-	id := protocol.NumberID(p.last)
-	p.answers[id] = answer
-	_, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params)
-	return answer, err
 }
 
 // await waits for the answer to a request.

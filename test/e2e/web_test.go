@@ -39,7 +39,7 @@ func newWeb(url, token string) *web {
 }
 
 // ask implements conversation.
-func (w *web) ask(method, params string) (*protocol.Message, error) {
+func (w *web) ask(method, params string, noted func()) (*protocol.Message, error) {
 	id := protocol.NumberID(w.last.Add(1))
 	response, err := w.post(protocol.NewRequest(id, method, protocol.Raw(params)))
 	if err != nil {
@@ -49,7 +49,7 @@ func (w *web) ask(method, params string) (*protocol.Message, error) {
 	if session := response.Header.Get("Mcp-Session-Id"); session != "" {
 		w.session = session // of the answer to initialize, before anything else is asked
 	}
-	m, err := readAnswer(response, id)
+	m, err := readAnswer(response, id, noted)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", method, response.Status, err)
 	}
@@ -124,7 +124,7 @@ func (b *boundedBody) Close() error {
 
 // readAnswer finds the answer to a request in a body that is one message or a
 // stream of events.
-func readAnswer(response *http.Response, id protocol.ID) (*protocol.Message, error) {
+func readAnswer(response *http.Response, id protocol.ID, noted func()) (*protocol.Message, error) {
 	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 		body, err := io.ReadAll(response.Body)
 		if err != nil {
@@ -152,8 +152,13 @@ func readAnswer(response *http.Response, id protocol.ID) (*protocol.Message, err
 		if !ok {
 			continue
 		}
-		if m, err := protocol.Parse(data); err == nil && m.IsResponse() && m.ID == id {
+		m, err := protocol.Parse(data)
+		switch {
+		case err != nil: // the event at the start of a stream holds no message
+		case m.IsResponse() && m.ID == id:
 			return m, nil
+		case m.IsNotification() && noted != nil:
+			noted()
 		}
 	}
 }
