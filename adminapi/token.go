@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -94,15 +95,16 @@ func (t *Tokens) Create(role Role, client string, now time.Time) (Token, string,
 // ErrNoToken is returned by Revoke for an id that isn't there.
 var ErrNoToken = errors.New("there is no such token")
 
-// Revoke takes a token out.
+// Revoke takes a token out. It fails with [ErrNoToken], and touches nothing,
+// when there is none of that id.
 func (t *Tokens) Revoke(id string) error {
+	if list, err := t.List(); err != nil {
+		return err
+	} else if !slices.ContainsFunc(list, func(token Token) bool { return token.ID == id }) {
+		return fmt.Errorf("%w: %.40q", ErrNoToken, id)
+	}
 	return t.change(func(tokens []Token) ([]Token, error) {
-		for i := range tokens {
-			if tokens[i].ID == id {
-				return append(tokens[:i:i], tokens[i+1:]...), nil
-			}
-		}
-		return nil, fmt.Errorf("%w: %s", ErrNoToken, id)
+		return slices.DeleteFunc(slices.Clone(tokens), func(token Token) bool { return token.ID == id }), nil
 	})
 }
 
@@ -143,15 +145,7 @@ func (t *Tokens) Find(secret string) (token Token, ok bool) {
 // Has reports whether a token with that id is still there.
 func (t *Tokens) Has(id string) bool {
 	list, err := t.List()
-	if err != nil {
-		return false
-	}
-	for _, token := range list {
-		if token.ID == id {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(list, func(token Token) bool { return token.ID == id })
 }
 
 // change reads the file, has it changed and writes it, under a lock that other

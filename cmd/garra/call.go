@@ -23,6 +23,7 @@ func newMCPCall(g *globals) *cobra.Command {
 	asJSON, args := false, ""
 	c := &cobra.Command{
 		Use: "call NAME TOOL", Short: "Call a tool of a server and print its result", Args: exactArgs(2),
+		ValidArgsFunction: g.serverNames,
 		Long: `Calls a tool of a server, by the server's own name for it, and prints the result.
 When no gateway runs, the server is started for this and stopped again.
 
@@ -43,8 +44,8 @@ refused it.`,
 			return g.printResult(result, asJSON)
 		},
 	}
-	c.Flags().StringVar(&args, "args", "{}", "arguments: a JSON object, @FILE, or - for standard input")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the result as the server wrote it")
+	c.Flags().StringVar(&args, "args", "{}", "the arguments: a `JSON` object, @FILE, or - for standard input")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the whole result, as the server wrote it")
 	return c
 }
 
@@ -96,7 +97,7 @@ func (g *globals) pipe(ctx context.Context, server string) (conn net.Conn, in io
 		conn, in, err := client.Attach(ctx, server)
 		return conn, in, func() { conn.Close() }, err
 	}
-	e, err := g.private(ctx, server)
+	e, err := g.private(ctx, server, true)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -208,7 +209,7 @@ func (g *globals) printResult(result protocol.Raw, asJSON bool) error {
 		return fmt.Errorf("reading the result: %w", err)
 	}
 	if asJSON {
-		fmt.Fprintf(g.out, "%s\n", result)
+		g.printRaw(result)
 	} else {
 		g.printContent(object)
 	}
@@ -226,7 +227,7 @@ func (g *globals) printResult(result protocol.Raw, asJSON bool) error {
 func (g *globals) printContent(result *protocol.Object) {
 	parts, err := protocol.Elements(result.Get("content"))
 	if err != nil {
-		fmt.Fprintf(g.out, "%s\n", result.Raw())
+		g.printRaw(result.Raw())
 		return
 	}
 	for _, raw := range parts {
@@ -236,12 +237,22 @@ func (g *globals) printContent(result *protocol.Object) {
 		}
 		kind, _ := protocol.Text(part.Get("type")) // absent is empty
 		if text, err := protocol.Text(part.Get("text")); kind == "text" && err == nil {
-			fmt.Fprintln(g.out, text)
+			fmt.Fprintln(g.out, g.result(text))
 			continue
 		}
 		fmt.Fprintf(g.out, "[%s, %d bytes; --json shows it]\n", printable(kind), len(raw))
 	}
 	if len(parts) == 0 && result.Get("structuredContent") != nil {
-		fmt.Fprintf(g.out, "%s\n", result.Get("structuredContent"))
+		g.printRaw(result.Get("structuredContent"))
 	}
+}
+
+// printRaw prints JSON of a server byte for byte, but on a terminal with
+// control characters escaped.
+func (g *globals) printRaw(raw protocol.Raw) {
+	text := string(raw)
+	if isTerminal(g.out) {
+		text = printableJSON(text)
+	}
+	fmt.Fprintln(g.out, text)
 }

@@ -51,7 +51,7 @@ cannot be parsed at all.`,
 		},
 	}
 	c.Flags().BoolVar(&strict, "strict", false, "fail on warnings too")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"ok", "exit_code", "files", "servers", "findings"}`)
 	return c
 }
 
@@ -124,14 +124,16 @@ func (g *globals) printReport(r *checkReport) error {
 	for _, f := range r.Findings {
 		fmt.Fprintf(g.out, "%s [%s] %s\n", f.Severity, f.Code, printable(findingText(f)))
 	}
-	_, err := fmt.Fprintf(g.out, "%d servers in %d files: %d errors, %d warnings, %d notes\n", r.Servers, len(r.Files),
-		r.Findings.Count(mcpconfig.Error), r.Findings.Count(mcpconfig.Warning), r.Findings.Count(mcpconfig.Info))
+	_, err := fmt.Fprintf(g.out, "%s in %s: %s, %s, %s\n",
+		count(r.Servers, "server"), count(len(r.Files), "file"), count(r.Findings.Count(mcpconfig.Error), "error"),
+		count(r.Findings.Count(mcpconfig.Warning), "warning"), count(r.Findings.Count(mcpconfig.Info), "note"))
 	return err
 }
 
 func newConfigSchema(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Short: "Print the JSON Schema of mcp.json", Args: exactArgs(0),
+		Long: `Prints the JSON Schema of mcp.json, for editors that complete and check it.`,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := g.out.Write(mcpconfig.Schema())
 			return err
@@ -143,6 +145,8 @@ func newConfigPath(g *globals) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "path", Short: "Print where garra's files are", Args: exactArgs(0),
+		Long: `Prints the configuration folder, the state folder, and in that the folder and the
+socket of the gateway that runs for this configuration. They need not exist.`,
 		RunE: func(*cobra.Command, []string) error {
 			p, err := g.places()
 			if err != nil {
@@ -151,11 +155,14 @@ func newConfigPath(g *globals) *cobra.Command {
 			if asJSON {
 				return g.writeJSON(p)
 			}
-			fmt.Fprintf(g.out, "configuration  %s\nstate          %s\nrun            %s\nsocket         %s\n",
-				p.ConfigDir, p.StateDir, p.RunDir, p.Socket)
-			return nil
+			t := g.table()
+			t.row("configuration", p.ConfigDir)
+			t.row("state", p.StateDir)
+			t.row("run", p.RunDir)
+			t.row("socket", p.Socket)
+			return t.flush()
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"config_dir", "state_dir", "run_dir", "socket", "vault", "audit_dir"}`)
 	return c
 }

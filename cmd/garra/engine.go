@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -31,6 +32,8 @@ type engine struct {
 	supervisor *supervisor.Supervisor
 	events     *adminapi.Events
 	edit       func(*mcpconfig.Config) // applied to what is loaded; nil for none
+	brief      bool                    // for one command, which itself says what fails
+	closing    atomic.Bool             // what fails from now on, fails for that reason
 
 	mu     sync.Mutex        // held while a configuration is applied; guards config
 	config *mcpconfig.Config // the last good one
@@ -60,6 +63,7 @@ func newEngine(places place.Places, log zerolog.Logger, isolationFile string) (*
 
 // close stops all servers and says which did not stop.
 func (e *engine) close(ctx context.Context) {
+	e.closing.Store(true)
 	e.gateway.Close()
 	if left := e.supervisor.Close(ctx); len(left) > 0 {
 		e.log.Error().Strs("servers", left).Msg("did not stop")
@@ -124,6 +128,9 @@ func noMap(config *mcpconfig.Config) error {
 // findingText is a finding on one line.
 func findingText(f mcpconfig.Finding) string {
 	text := fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+	if f.Line == 0 { // it is about the file as a whole
+		text = fmt.Sprintf("%s: %s", f.File, f.Message)
+	}
 	if f.Fix != "" {
 		text += "; " + f.Fix
 	}
@@ -166,6 +173,8 @@ func (e *engine) report(config *mcpconfig.Config) {
 func (e *engine) happened(event supervisor.Event) {
 	level := zerolog.InfoLevel
 	switch {
+	case e.closing.Load(), e.brief && event.Failure != nil:
+		level = zerolog.DebugLevel
 	case event.Failure != nil:
 		level = zerolog.ErrorLevel
 	case event.Kind == supervisor.EventWarning:
@@ -173,7 +182,10 @@ func (e *engine) happened(event supervisor.Event) {
 	case event.Kind == supervisor.EventNoise:
 		level = zerolog.DebugLevel
 	}
-	line := e.log.WithLevel(level).Str("server", event.Server).Str("state", string(event.State))
+	line := e.log.WithLevel(level).Str("server", event.Server)
+	if event.State != "" {
+		line.Str("state", string(event.State))
+	}
 	if event.PID != 0 {
 		line.Int("pid", event.PID)
 	}

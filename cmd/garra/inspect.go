@@ -3,19 +3,85 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/source"
 )
+
+func newMCPInspect(g *globals) *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use: "inspect NAME", Short: "Show everything about a server", Args: exactArgs(1), ValidArgsFunction: g.serverNames,
+		Long: `Shows everything about a server: its state, environment (names and where each
+value comes from, never values), the file that is run, tools and what was decided
+about each. When no gateway runs, the server is started for this and stopped again.
+
+Exit codes: 1 for an unknown server and one that cannot be started.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			detail, failure := g.inspect(c.Context(), args[0])
+			if detail == nil {
+				return failure
+			}
+			if asJSON {
+				return errors.Join(failure, g.writeJSON(detail))
+			}
+			return errors.Join(failure, g.printDetail(detail))
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print what `mcp list --json` has of the server, and more")
+	return c
+}
+
+// inspect returns what is known of a server; with a failure of the server both
+// results are there.
+func (g *globals) inspect(ctx context.Context, name string) (*gateway.ServerDetail, error) {
+	client, err := g.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if client != nil {
+		detail, err := client.Detail(ctx, name, true)
+		if err != nil {
+			return nil, err
+		}
+		return &detail, notReady(&detail)
+	}
+	e, err := g.private(ctx, name, true)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close(context.WithoutCancel(ctx))
+	failure := e.gateway.Known(ctx, name)
+	if detail, ok := e.gateway.Detail(name); ok {
+		return &detail, failure
+	}
+	return nil, failure
+}
+
+// notReady is the failure of a server that should run and doesn't.
+func notReady(d *gateway.ServerDetail) error {
+	switch d.State {
+	case source.Failed, source.Parked, source.Backoff:
+		text := "it is in state " + string(d.State)
+		if d.LastError != nil {
+			text += ": " + *d.LastError
+		}
+		return source.Fail(source.ServerFailed, d.Name, "%s", text)
+	case source.Stopped, source.Starting, source.Ready, source.Stopping, source.Disabled:
+	}
+	return nil
+}
 
 // printDetail prints a server for people.
 func (g *globals) printDetail(d *gateway.ServerDetail) error {
-	w := tabwriter.NewWriter(g.out, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", name, printable(fmt.Sprintf(format, args...)))
-	}
+	t := g.table()
+	row := func(name, format string, args ...any) { t.row(name, fmt.Sprintf(format, args...)) }
 	row("name", "%s (%s)", d.Name, d.Source)
 	row("state", "%s", d.State)
 	if d.PID != nil {
@@ -30,9 +96,11 @@ func (g *globals) printDetail(d *gateway.ServerDetail) error {
 	if d.Command != nil {
 		row("runs", "%s", d.Command.Path)
 		row("in", "%s", d.Command.Dir)
-		row("searched", "%s", strings.Join(d.Command.SearchPath, ", "))
+		if len(d.Command.SearchPath) > 0 {
+			row("searched", "%s", strings.Join(d.Command.SearchPath, ", "))
+		}
 	}
-	row("environment", "%s: %s", d.Env.Mode, strings.Join(withOrigins(d.Env), ", "))
+	row("environment", "%s", strings.Join(append([]string{string(d.Env.Mode)}, withOrigins(d.Env)...), ", "))
 	if len(d.Env.Dropped) > 0 {
 		row("dropped", "%s", strings.Join(d.Env.Dropped, ", "))
 	}
@@ -44,7 +112,7 @@ func (g *globals) printDetail(d *gateway.ServerDetail) error {
 	for _, rule := range d.UnknownTools {
 		row("problem", "%s:%d: no tool is named %q", rule.File, rule.Line, rule.Pattern)
 	}
-	if err := w.Flush(); err != nil {
+	if err := t.flush(); err != nil {
 		return err
 	}
 	if err := g.printTools(d.Tools); err != nil {
@@ -73,22 +141,14 @@ func withOrigins(env gateway.EnvInfo) []string {
 
 func (g *globals) printTools(tools []gateway.ToolInfo) error {
 	fmt.Fprintf(g.out, "\ntools (%d)\n", len(tools))
-	w := tabwriter.NewWriter(g.out, 0, 0, 2, ' ', 0)
+	list := g.table()
 	for _, t := range tools {
 		allowed := "allowed"
 		if !t.Allowed {
 			allowed = "not allowed: " + t.Reason
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", printable(t.Name), t.ExposedAs, allowed, shorten(printable(t.Description)))
+		description, _, _ := strings.Cut(t.Description, "\n")
+		list.row("  "+t.Name, t.ExposedAs, allowed, list.text(description))
 	}
-	return w.Flush()
-}
-
-// shorten cuts a description for a table.
-func shorten(text string) string {
-	const most = 60
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
+	return list.flush()
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/garraia/garra/internal/place"
+	"github.com/garraia/garra/internal/version"
 )
 
 // streams are the standard streams of a command. Data goes to out, everything
@@ -33,30 +33,48 @@ type globals struct {
 	configDir string
 	logLevel  string
 	logFormat string
+
+	begun bool           // the command line was right, and its command runs
+	log   zerolog.Logger // to standard error; set when begun
 }
 
 // run is the whole program but for its exit.
 func run(args []string, std streams) int {
 	ctx, stop := interruptible()
 	defer stop()
-	root := newRoot(&globals{streams: std})
+	g := &globals{streams: std}
+	root := newRoot(g)
 	root.SetArgs(args)
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
+	if err != nil && !g.begun {
+		err = usageError(err)
+	}
 	if err != nil && context.Cause(ctx) != nil && !hasOwnCode(err) {
 		err = context.Cause(ctx)
 	}
-	if e, ok := errors.AsType[*exitError](err); err != nil && (!ok || e.err != nil) {
-		fmt.Fprintln(std.err, "garra: "+strings.TrimSpace(err.Error()))
-	}
+	explain(std.err, command, err)
 	return exitCode(err)
 }
 
 func hasOwnCode(err error) bool {
 	_, ok := errors.AsType[*exitError](err)
 	return ok
+}
+
+// explain says what went wrong, unless the command has said it. Errors may quote
+// servers, so what a terminal would obey is taken out.
+func explain(w io.Writer, command *cobra.Command, err error) {
+	e, own := errors.AsType[*exitError](err)
+	if err == nil || own && e.err == nil {
+		return
+	}
+	fmt.Fprintln(w, "garra: "+printableLines(strings.TrimSpace(err.Error())))
+	if own && e.code == exitFindings {
+		fmt.Fprintf(w, "see `%s --help`\n", command.CommandPath())
+	}
 }
 
 // interruptible returns a context that the first SIGINT or SIGTERM ends; the
@@ -82,47 +100,46 @@ var errTerminated = errors.New("terminated")
 
 // newRoot returns the command tree.
 func newRoot(g *globals) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "garra",
-		Short: "A gateway that runs MCP servers and serves them as one",
-		Long: `garra runs the MCP servers of mcp.json and config.yml, each in a clean
+	root := group("garra", "A gateway that runs MCP servers and serves them as one",
+		newServe(g), newStdio(g), newMCP(g), newConfig(g), newToken(g), newVersion(g), newCompletion(g),
+		newExampleServer())
+	root.Long = `garra runs the MCP servers of mcp.json and config.yml, each in a clean
 environment, keeps them running, and serves all of them as one MCP server over
 streamable HTTP and stdio.
 
 Exit codes: 0 done, 1 failed, 2 a check found errors or the command line is
-wrong, 6 refused by policy, 65 a file cannot be parsed at all, 130 interrupted.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+wrong, 6 refused by policy, 65 a file cannot be parsed at all, 130 interrupted.`
+	root.Version = version.String()
+	root.SetVersionTemplate("garra {{.Version}}\n")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(newHelp())
+	root.SetFlagErrorFunc(flagError)
+	// A group is no command of its own, although it can be run.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}",
+		"{{if and .Runnable (not .HasAvailableSubCommands)}}", 1))
+	root.PersistentPreRunE = func(*cobra.Command, []string) (err error) {
+		if g.log, err = g.logger(); err == nil {
+			g.begun = true
+		}
+		return err
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.configDir, "config-dir", "",
-		"configuration folder (default $GARRAIA_CONFIG_DIR, then ~/.config/garraia)")
-	flags.StringVar(&g.logLevel, "log-level", "info", "debug, info, warn or error")
-	flags.StringVar(&g.logFormat, "log-format", "", "console or json (default console on a terminal)")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(err) })
-	root.AddCommand(
-		newServe(g), newStdio(g), newMCP(g), newConfig(g), newToken(g), newVersion(g), newExampleServer(),
-	)
+		"the configuration `DIR` (default $GARRAIA_CONFIG_DIR, then ~/.config/garraia)")
+	flags.StringVar(&g.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, info, warn or error")
+	flags.StringVar(&g.logFormat, "log-format", "", "the `FORMAT` of the log: console or json "+
+		"(default console on a terminal, else json)")
 	return root
-}
-
-// noArgs, exactArgs and maximumArgs are cobra's, with usage errors of ours.
-func exactArgs(n int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if err := cobra.ExactArgs(n)(c, args); err != nil {
-			return usageError(fmt.Errorf("%w; usage: %s", err, c.UseLine()))
-		}
-		return nil
-	}
 }
 
 // group returns a command that only holds others.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use: use, Short: short,
+		Use: use, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError(fmt.Errorf("unknown command %q; see `garra %s --help`", args[0], c.Name()))
+				return usageError(unknownCommand(c, args[0]))
 			}
 			return c.Help()
 		},
@@ -131,31 +148,73 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
+// newHelp is cobra's help command, which must not succeed for what isn't there.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Show how a command is used",
+		RunE: func(c *cobra.Command, args []string) error {
+			found, rest, err := c.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				err = unknownCommand(found, rest[0])
+			}
+			if err != nil {
+				return usageError(err)
+			}
+			found.InitDefaultHelpFlag()
+			found.InitDefaultVersionFlag()
+			return found.Help()
+		},
+	}
+}
+
+func unknownCommand(c *cobra.Command, name string) error {
+	if like := c.SuggestionsFor(name); len(like) > 0 {
+		return fmt.Errorf("unknown command %q; did you mean %q?", name, like[0])
+	}
+	return fmt.Errorf("unknown command %q", name)
+}
+
+// flagError names an unknown command before a flag that only it would have.
+func flagError(c *cobra.Command, err error) error {
+	if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+		return unknownCommand(c, args[0])
+	}
+	return err
+}
+
+// exactArgs wants as many arguments as the command names.
+func exactArgs(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		name, wanted, _ := strings.Cut(c.Use, " ")
+		if n == 0 {
+			return fmt.Errorf("%s takes no argument, and got %q", name, args[0])
+		}
+		return fmt.Errorf("%s takes %s, and got %s", name, wanted, count(len(args), "argument"))
+	}
+}
+
 // places returns where garra's files are.
 func (g *globals) places() (place.Places, error) { return place.Find(g.configDir, os.Getenv) }
 
-// logger returns the log, which goes to standard error.
+// logger returns the log that the flags ask for.
 func (g *globals) logger() (zerolog.Logger, error) {
 	level, err := zerolog.ParseLevel(g.logLevel)
 	if err != nil || g.logLevel == "" {
-		err := fmt.Errorf("--log-level %q is none of debug, info, warn, error", g.logLevel)
-		return zerolog.Logger{}, usageError(err)
+		return zerolog.Logger{}, fmt.Errorf("--log-level %q is none of debug, info, warn, error", g.logLevel)
 	}
-	var w io.Writer
+	w := g.err
 	switch {
-	case g.logFormat == "json", g.logFormat == "" && !isTerminal(g.err):
-		w = g.err
+	case g.logFormat == "json", g.logFormat == "" && !isTerminal(w):
 	case g.logFormat == "console", g.logFormat == "":
 		w = zerolog.ConsoleWriter{
-			Out: g.err, TimeFormat: "15:04:05", NoColor: !isTerminal(g.err) || os.Getenv("NO_COLOR") != "",
+			Out: w, TimeFormat: "15:04:05", NoColor: !isTerminal(w) || os.Getenv("NO_COLOR") != "",
+			FormatMessage: func(message any) string { return printableLines(fmt.Sprint(message)) },
 		}
 	default:
-		return zerolog.Logger{}, usageError(fmt.Errorf("--log-format %q is neither console nor json", g.logFormat))
+		return zerolog.Logger{}, fmt.Errorf("--log-format %q is neither console nor json", g.logFormat)
 	}
 	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger(), nil
-}
-
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -46,17 +46,24 @@ func newServe(g *globals) *cobra.Command {
 		Long: `Starts the servers of the configuration and serves them at /mcp, and each alone
 at /mcp/NAME. Clients need a token (garra token create --client NAME); commands
 on this machine reach the gateway over its socket and need none. Files that
-change are applied at once, without touching servers that did not change.`,
+change are applied at once, and so they are on SIGHUP, without touching servers that
+did not change. SIGTERM and SIGINT stop the servers and end the gateway.
+
+One gateway runs for a configuration folder. Its process id and address are in
+run.json in the run folder (garra config path).
+
+Exit codes: 0 after SIGTERM, 130 after SIGINT, 1 when the address is in use or another
+gateway runs, 65 when a file cannot be parsed.`,
 		Args: exactArgs(0),
 		RunE: func(c *cobra.Command, _ []string) error { return runServe(c.Context(), g, o) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:3888", "address to listen on; port 0 takes a free one")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:3888", "the `ADDRESS` to listen on; port 0 takes a free one")
 	f.BoolVar(&o.noAuth, "no-auth", false, "let in everybody who reaches the address (loopback only)")
 	f.BoolVar(&o.example, "example", false, "add a small server that is built in, named example")
-	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a name by which clients reach the gateway, besides loopback")
-	f.StringVar(&o.certFile, "tls-cert", "", "certificate file (PEM) to serve HTTPS with")
-	f.StringVar(&o.keyFile, "tls-key", "", "key file (PEM) of the certificate")
+	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a `HOST` by which clients reach the gateway, besides loopback; repeatable")
+	f.StringVar(&o.certFile, "tls-cert", "", "the certificate `FILE` (PEM) to serve HTTPS with")
+	f.StringVar(&o.keyFile, "tls-key", "", "the key `FILE` (PEM) of the certificate")
 	return c
 }
 
@@ -69,15 +76,15 @@ type runFile struct {
 }
 
 func runServe(ctx context.Context, g *globals, o serveOptions) error {
-	log, err := g.logger()
-	if err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	places, err := g.places()
 	if err != nil {
 		return err
 	}
-	if err := o.check(); err != nil {
+	// What can't be served leaves no trace in the state folder.
+	if _, err := g.config(); err != nil {
 		return err
 	}
 	if err := places.Make(); err != nil {
@@ -89,16 +96,16 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	}
 	defer unlock()
 	if err := sandbox.Adopt(); err != nil {
-		log.Warn().Err(err).Msg("processes that outlive their guardian can't be found")
+		g.log.Warn().Err(err).Msg("processes that outlive their guardian can't be found")
 	}
-	e, err := newEngine(places, log, isolationFile(places))
+	e, err := newEngine(places, g.log, isolationFile(places))
 	if err != nil {
 		return err
 	}
 	if o.example {
 		e.edit = addExample
 	}
-	d := &daemon{engine: e, options: o, tokens: adminapi.OpenTokens(filepath.Join(places.RunDir, "tokens.json"))}
+	d := &daemon{engine: e, options: o, tokens: tokensIn(places)}
 	return d.run(ctx)
 }
 
@@ -225,6 +232,7 @@ func (d *daemon) listen() (socket, tcp net.Listener, err error) {
 	if err != nil {
 		socket.Close()
 		tcp.Close()
+		os.Remove(d.places.Socket)
 		return nil, nil, fmt.Errorf("writing run.json: %w", err)
 	}
 	return socket, tcp, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +16,12 @@ import (
 func newConfigShow(g *globals) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
-		Use: "show", Short: "Show the configuration as garra understands it, without values of env and headers",
+		Use: "show", Short: "Show the configuration as garra understands it",
 		Args: exactArgs(0),
+		Long: `Shows each server as garra understands its entry, with defaults. Of env and headers
+only the names are shown. References such as ${NAME} are shown as they are written.
+
+Exit codes: 65 when a file cannot be parsed.`,
 		RunE: func(*cobra.Command, []string) error {
 			config, err := g.config()
 			if err != nil {
@@ -29,13 +34,10 @@ func newConfigShow(g *globals) *cobra.Command {
 			if asJSON {
 				return g.writeJSON(map[string]any{"servers": shown})
 			}
-			for i := range shown {
-				g.printShown(&shown[i])
-			}
-			return nil
+			return g.printShown(shown)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"servers": [...]}`)
 	return c
 }
 
@@ -75,24 +77,30 @@ func show(s *mcpconfig.Server) shownServer {
 	}
 }
 
-func (g *globals) printShown(s *shownServer) {
-	fmt.Fprintf(g.out, "%s (%s)\n", s.Name, s.Source)
-	row := func(name string, value any, given bool) {
-		if given {
-			fmt.Fprintf(g.out, "  %-14s %s\n", name, printable(fmt.Sprint(value)))
+func (g *globals) printShown(servers []shownServer) error {
+	t := g.table()
+	for i := range servers {
+		s := &servers[i]
+		row := func(name string, value any, given bool) {
+			if given {
+				t.row("  "+name, fmt.Sprint(value))
+			}
 		}
+		t.row(s.Name, s.Source)
+		row("command", s.Command, s.Command != "")
+		row("args", fmt.Sprintf("%q", s.Args), len(s.Args) > 0)
+		row("cwd", s.Cwd, s.Cwd != "")
+		row("env file", s.EnvFile, s.EnvFile != "")
+		row("env", strings.Join(s.Env, ", "), len(s.Env) > 0)
+		row("url", s.URL, s.URL != "")
+		row("headers", strings.Join(s.Headers, ", "), len(s.Headers) > 0)
+		row("disabled", "yes", !s.Enabled)
+		row("inherits env", "yes", s.InheritEnv)
+		row("forwards roots", "yes", s.ForwardRoots)
+		row("timeouts", fmt.Sprintf("%gs to start, %gs a call", s.TimeoutSecs, s.CallTimeoutSecs), true)
+		row("restarts", fmt.Sprintf("%d, the first after %gs", s.MaxRestarts, s.RestartDelaySecs), true)
+		row("allowed tools", fmt.Sprintf("%q", s.AllowedTools), len(s.AllowedTools) > 0)
+		row("denied tools", fmt.Sprintf("%q", s.DeniedTools), len(s.DeniedTools) > 0)
 	}
-	row("command", s.Command, s.Command != "")
-	row("args", fmt.Sprintf("%q", s.Args), len(s.Args) > 0)
-	row("cwd", s.Cwd, s.Cwd != "")
-	row("env file", s.EnvFile, s.EnvFile != "")
-	row("env", s.Env, len(s.Env) > 0)
-	row("url", s.URL, s.URL != "")
-	row("headers", s.Headers, len(s.Headers) > 0)
-	row("enabled", s.Enabled, !s.Enabled)
-	row("inherits env", s.InheritEnv, s.InheritEnv)
-	row("timeouts", fmt.Sprintf("%gs to start, %gs a call", s.TimeoutSecs, s.CallTimeoutSecs), true)
-	row("restarts", fmt.Sprintf("%d, the first after %gs", s.MaxRestarts, s.RestartDelaySecs), true)
-	row("allowed tools", s.AllowedTools, len(s.AllowedTools) > 0)
-	row("denied tools", s.DeniedTools, len(s.DeniedTools) > 0)
+	return t.flush()
 }

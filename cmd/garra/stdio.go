@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/gateway"
@@ -19,10 +18,13 @@ func newStdio(g *globals) *cobra.Command {
 		Long: `Serves one client over standard input and output, for clients that start their
 servers themselves. It is a bridge to the running gateway when there is one; else a
 gateway of its own, which listens nowhere and ends with its client. Standard
-output carries MCP messages only; the log goes to standard error.`,
+output carries MCP messages only; the log goes to standard error.
+
+Exit codes: 1 when the server of --server does not exist, and when a gateway that
+went away is not back after 30 seconds; 65 when a file cannot be parsed.`,
 		RunE: func(c *cobra.Command, _ []string) error { return runStdio(c.Context(), g, server) },
 	}
-	c.Flags().StringVar(&server, "server", "", "serve this server alone, under its own names")
+	c.Flags().StringVar(&server, "server", "", "serve the server of this `NAME` alone, under its own names")
 	return c
 }
 
@@ -31,14 +33,10 @@ func runStdio(ctx context.Context, g *globals, server string) error {
 	if err != nil {
 		return err
 	}
-	log, err := g.logger()
-	if err != nil {
-		return err
-	}
 	if client != nil {
-		return newBridge(client, server, log).run(ctx, g.in, g.out)
+		return newBridge(client, server, g.log).run(ctx, g.in, g.out)
 	}
-	e, err := g.private(ctx, server)
+	e, err := g.private(ctx, server, false)
 	if err != nil {
 		return err
 	}
@@ -51,13 +49,4 @@ func runStdio(ctx context.Context, g *globals, server string) error {
 		return fmt.Errorf("serving standard input and output: %w", err)
 	}
 	return nil
-}
-
-// quieter is the log of a gateway that a command runs for itself: what a person
-// at a terminal wants to know, not the daily business.
-func quieter(log zerolog.Logger) zerolog.Logger {
-	if log.GetLevel() == zerolog.InfoLevel {
-		return log.Level(zerolog.WarnLevel)
-	}
-	return log
 }

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/adminapi"
+	"github.com/garraia/garra/internal/place"
 )
 
 func newToken(g *globals) *cobra.Command {
@@ -19,16 +19,17 @@ func newToken(g *globals) *cobra.Command {
 		newTokenCreate(g), newTokenList(g), newTokenRevoke(g))
 }
 
-// tokens opens the tokens of the configuration.
+// tokens opens the tokens of the configuration, which need not exist.
 func (g *globals) tokens() (*adminapi.Tokens, error) {
 	places, err := g.places()
 	if err != nil {
 		return nil, err
 	}
-	if err := places.Make(); err != nil {
-		return nil, err
-	}
-	return adminapi.OpenTokens(filepath.Join(places.RunDir, "tokens.json")), nil
+	return tokensIn(places), nil
+}
+
+func tokensIn(places place.Places) *adminapi.Tokens {
+	return adminapi.OpenTokens(filepath.Join(places.RunDir, "tokens.json"))
 }
 
 func newTokenCreate(g *globals) *cobra.Command {
@@ -38,44 +39,61 @@ func newTokenCreate(g *globals) *cobra.Command {
 		Long: `Makes a token: with --client NAME one for the MCP endpoints, with --role one for
 the admin routes. Only a digest is stored, so the token is shown this one time.`,
 		RunE: func(*cobra.Command, []string) error {
-			if (role == "") == (client == "") {
-				return usageError(errors.New("give either --client NAME or --role viewer|operator|admin"))
-			}
-			r := adminapi.Role(role)
-			if client != "" {
-				r = adminapi.RoleClient
-			} else if !r.Valid() || r == adminapi.RoleClient {
-				return usageError(fmt.Errorf("--role %q is none of viewer, operator, admin", role))
-			}
-			tokens, err := g.tokens()
+			role, err := tokenRole(role, client)
 			if err != nil {
-				return err
+				return usageError(err)
 			}
-			token, secret, err := tokens.Create(r, client, time.Now())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return g.writeJSON(struct {
-					adminapi.Token
-					Secret string `json:"token"`
-				}{token, secret})
-			}
-			fmt.Fprintln(g.out, secret)
-			fmt.Fprintf(g.err, "token %s of role %s; it is not shown again\n", token.ID, token.Role)
-			return nil
+			return g.createToken(role, client, asJSON)
 		},
 	}
-	c.Flags().StringVar(&role, "role", "", "viewer, operator or admin")
-	c.Flags().StringVar(&client, "client", "", "the name of the MCP client that the token is for")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&role, "role", "", "the `ROLE` of an admin token: viewer, operator or admin")
+	c.Flags().StringVar(&client, "client", "", "the `NAME` of the MCP client that the token is for")
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"id", "role", "client", "created_at", "token"}`)
 	return c
+}
+
+// tokenRole is the role that the flags of `token create` ask for.
+func tokenRole(role, client string) (adminapi.Role, error) {
+	switch r := adminapi.Role(role); {
+	case (role == "") == (client == ""):
+		return "", errors.New("give either --client NAME or --role viewer|operator|admin")
+	case client != "":
+		return adminapi.RoleClient, nil
+	case !r.Valid() || r == adminapi.RoleClient:
+		return "", fmt.Errorf("--role %q is none of viewer, operator, admin", role)
+	default:
+		return r, nil
+	}
+}
+
+func (g *globals) createToken(role adminapi.Role, client string, asJSON bool) error {
+	places, err := g.places()
+	if err != nil {
+		return err
+	}
+	if err := places.Make(); err != nil {
+		return err
+	}
+	token, secret, err := tokensIn(places).Create(role, client, time.Now())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return g.writeJSON(struct {
+			adminapi.Token
+			Secret string `json:"token"`
+		}{token, secret})
+	}
+	fmt.Fprintln(g.out, secret)
+	fmt.Fprintf(g.err, "token %s of role %s; it is not shown again\n", token.ID, token.Role)
+	return nil
 }
 
 func newTokenList(g *globals) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
-		Use: "list", Short: "List tokens, without themselves", Args: exactArgs(0),
+		Use: "list", Short: "List tokens by their ids", Args: exactArgs(0),
+		Long: `Lists the tokens by their ids. A token itself is not stored and can't be shown.`,
 		RunE: func(*cobra.Command, []string) error {
 			tokens, err := g.tokens()
 			if err != nil {
@@ -88,16 +106,14 @@ func newTokenList(g *globals) *cobra.Command {
 			if asJSON {
 				return g.writeJSON(map[string]any{"tokens": listed(list)})
 			}
-			w := tabwriter.NewWriter(g.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "ID\tROLE\tCLIENT\tCREATED")
-			for _, t := range list {
-				created := t.CreatedAt.Local().Format(time.DateTime)
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.ID, t.Role, printable(t.Client), created)
+			t := g.table("ID", "ROLE", "CLIENT", "CREATED")
+			for _, token := range list {
+				t.row(token.ID, string(token.Role), token.Client, token.CreatedAt.Local().Format(time.DateTime))
 			}
-			return w.Flush()
+			return t.flush()
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"tokens": [...]}`)
 	return c
 }
 
@@ -123,6 +139,10 @@ func listed(list []adminapi.Token) []tokenLine {
 func newTokenRevoke(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke ID", Short: "Revoke a token; sessions that use it end", Args: exactArgs(1),
+		Long: `Revokes a token. The running gateway refuses it from then on, and ends the sessions
+that it had opened within a second or two. Prints nothing.
+
+Exit codes: 1 when there is no such token.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			tokens, err := g.tokens()
 			if err != nil {

@@ -16,6 +16,7 @@ func newVersion(g *globals) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "version", Short: "Print the version", Args: exactArgs(0),
+		Long: `Prints the version, and the latest MCP revision that garra speaks.`,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return g.writeJSON(map[string]string{
@@ -28,6 +29,6 @@ func newVersion(g *globals) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"version", "go", "platform", "mcp"}`)
 	return c
 }

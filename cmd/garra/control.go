@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/garraia/garra/adminapi"
+)
+
+func newMCPStart(g *globals) *cobra.Command {
+	return newMCPAct(g, "start", "Start a server that was stopped", `Starts a server that was stopped, and waits until it is ready.`)
+}
+
+func newMCPStop(g *globals) *cobra.Command {
+	return newMCPAct(g, "stop", "Stop a server until it is started again", `Stops a server with everything that it has started, and waits until it is gone.
+It stays stopped, whatever is called, until it is started again.`)
+}
+
+func newMCPRestart(g *globals) *cobra.Command {
+	return newMCPAct(g, "restart", "Restart a server, with an isolated environment", `Stops a server, starts it and waits until it is ready. A server whose entry says
+inheritEnv gets an isolated environment from then on, until its entry changes.`)
+}
+
+// newMCPAct returns a command that asks the running gateway to do something to a
+// server.
+func newMCPAct(g *globals, action, short, long string) *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use: action + " NAME", Short: short, Args: exactArgs(1), ValidArgsFunction: g.serverNames,
+		Long: long + `
+
+Exit codes: 1 when it fails, and when no gateway runs.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := g.running(c.Context())
+			if err != nil {
+				return err
+			}
+			if client == nil {
+				return fmt.Errorf("%w; start it with `garra serve`", adminapi.ErrNotRunning)
+			}
+			result, err := client.Act(c.Context(), args[0], action)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return g.writeJSON(result)
+			}
+			return g.printAct(&result)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"name", "state", "pid", "tools", "env"}`)
+	return c
+}
+
+func (g *globals) printAct(r *adminapi.RestartResult) error {
+	fmt.Fprintf(g.out, "%s is %s", r.Name, r.State)
+	if r.PID != nil {
+		fmt.Fprintf(g.out, ", pid %d", *r.PID)
+	}
+	if r.Tools != nil {
+		fmt.Fprintf(g.out, ", %s", count(*r.Tools, "tool"))
+	}
+	fmt.Fprintln(g.out)
+	if len(r.Env.Dropped) > 0 {
+		fmt.Fprintf(g.out, "its environment is isolated now, although its entry inherits; dropped: %s\n",
+			strings.Join(r.Env.Dropped, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/rs/zerolog"
+
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+)
+
+// private starts a gateway of the command's own, which listens nowhere; with
+// only one server, when only is given. A brief one ends with what it was asked
+// for.
+func (g *globals) private(ctx context.Context, only string, brief bool) (*engine, error) {
+	places, err := g.places()
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEngine(places, quieter(g.log), "")
+	if err != nil {
+		return nil, err
+	}
+	e.brief = brief
+	var missing error
+	e.edit = func(config *mcpconfig.Config) {
+		if only == "" {
+			return
+		}
+		config.Servers = slices.DeleteFunc(config.Servers, func(s *mcpconfig.Server) bool { return s.Name != only })
+		if len(config.Servers) == 0 {
+			missing = noServer(config, only, places.ConfigDir)
+		}
+	}
+	if err = e.load(); err == nil {
+		err = missing
+	}
+	if err != nil {
+		e.close(ctx)
+		return nil, err
+	}
+	return e, nil
+}
+
+// noServer tells an entry that was left out from one that isn't there.
+func noServer(config *mcpconfig.Config, name, folder string) error {
+	for _, f := range config.Findings {
+		if f.Server == name && f.Severity == mcpconfig.Error {
+			return source.Fail(source.ServerUnknown, name, "its entry was left out: %s", findingText(f))
+		}
+	}
+	return source.Fail(source.ServerUnknown, name, "there is no such server in %s", folder)
+}
+
+// awaitAll waits until what each server offers is known, or that it can't be.
+func (e *engine) awaitAll(ctx context.Context) {
+	for _, name := range e.supervisor.Names() {
+		if err := e.gateway.Known(ctx, name); err != nil {
+			e.log.Debug().Err(err).Msg("not inspected")
+		}
+	}
+}
+
+// quieter is the log of a gateway that a command runs for itself: what a person
+// at a terminal wants to know, not the daily business.
+func quieter(log zerolog.Logger) zerolog.Logger {
+	if log.GetLevel() == zerolog.InfoLevel {
+		return log.Level(zerolog.WarnLevel)
+	}
+	return log
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && scripts
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/garraia/garra/internal/misbehave"
+	"github.com/garraia/garra/sandbox"
+)
+
+// TestMain makes the test binary whatever a script runs: garra, the guardians
+// of its servers, and the server of internal/misbehave.
+func TestMain(m *testing.M) {
+	sandbox.Main()
+	misbehave.Main()
+	testscript.Main(m, map[string]func(){
+		"garra": main,
+		"misbehave": func() {
+			_, args := misbehave.Command(os.Args[1:]...)
+			os.Args = append(os.Args[:1], args...)
+			misbehave.Main()
+		},
+		"onterminal": func() { os.Exit(onTerminal(os.Args[1:])) },
+	})
+}
+
+// TestScripts runs testdata/script. Beside testscript's own commands there are
+//
+//	exits N COMMAND…       runs a command, which must exit with code N
+//	await REGEXP COMMAND…  runs a command until its standard output matches
+//	terminate              sends SIGTERM to what runs in the background
+//
+// and, for `exec`, `onterminal COMMAND…`, which runs a command with a terminal as
+// its standard output and standard error, and prints what the terminal got.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		Setup:               setUp,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "await": await, "terminate": terminate,
+		},
+	})
+}
+
+// setUp gives each script a home. Its configuration is in $CONFIG, its state is
+// in $STATE; the paths are short enough for a socket.
+func setUp(env *testscript.Env) error {
+	for name, folder := range map[string]string{
+		"HOME": "h", "XDG_CONFIG_HOME": "c", "XDG_STATE_HOME": "s", "XDG_RUNTIME_DIR": "r",
+	} {
+		path := filepath.Join(env.WorkDir, folder)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return err
+		}
+		env.Setenv(name, path)
+	}
+	env.Setenv("CONFIG", filepath.Join(env.WorkDir, "c", "garraia"))
+	env.Setenv("STATE", filepath.Join(env.WorkDir, "s", "garraia"))
+	return nil
+}
+
+// exits runs a command and compares its exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits N COMMAND…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	err = ts.Exec(args[1], args[2:]...)
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		code, err = failed.ExitCode(), nil
+	}
+	ts.Check(err)
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+// await runs a command again and again, until its output matches.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: await REGEXP COMMAND…")
+	}
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// A command that fails may succeed later.
+		_ = ts.Exec(args[1], args[2:]...)
+		if want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			ts.Fatalf("%q does not come", args[0])
+		}
+	}
+}
+
+// terminate sends SIGTERM to the commands in the background.
+func terminate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: terminate")
+	}
+	for _, cmd := range ts.BackgroundCmds() {
+		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	}
+}

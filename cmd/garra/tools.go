@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/garraia/garra/gateway"
+)
+
+func newMCPTools(g *globals) *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use: "tools", Short: "List the tools of all servers, and which are allowed", Args: exactArgs(0),
+		Long: `Lists the tools of all servers: the name that the server gives it, the name that
+clients see at /mcp, whether they may call it, and why. When no gateway runs, all
+servers are started for this and stopped again. Tools of a server that can't be
+started are missing, which is said on standard error.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			tools, err := g.tools(c.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return g.writeJSON(map[string]any{"tools": tools})
+			}
+			list := g.table("SERVER", "TOOL", "EXPOSED AS", "ALLOWED", "REASON")
+			for _, t := range tools {
+				list.row(t.Server, t.Name, t.ExposedAs, strconv.FormatBool(t.Allowed), t.Reason)
+			}
+			return list.flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"tools": [...]}`)
+	return c
+}
+
+// A toolLine is one tool of `mcp tools`.
+type toolLine struct {
+	Server    string `json:"server"`
+	Name      string `json:"name"`
+	ExposedAs string `json:"exposed_as"`
+	Allowed   bool   `json:"allowed"`
+	Reason    string `json:"reason"`
+}
+
+// tools collects the tools of all servers; those of one that can't be started
+// are missing, which is said on standard error.
+func (g *globals) tools(ctx context.Context) ([]toolLine, error) {
+	servers, err := g.listServers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	details, err := g.details(ctx, servers)
+	if err != nil {
+		return nil, err
+	}
+	tools := []toolLine{}
+	for _, d := range details {
+		for _, t := range d.Tools {
+			tools = append(tools, toolLine{t.Server, t.Name, t.ExposedAs, t.Allowed, t.Reason})
+		}
+		if failure := notReady(&d); failure != nil {
+			fmt.Fprintln(g.err, "garra: "+printableLines(failure.Error()))
+		}
+	}
+	return tools, nil
+}
+
+// details inspects all servers at the same time.
+func (g *globals) details(ctx context.Context, servers []gateway.ServerInfo) ([]gateway.ServerDetail, error) {
+	client, err := g.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var details []gateway.ServerDetail
+	if client == nil {
+		e, err := g.private(ctx, "", true)
+		if err != nil {
+			return nil, err
+		}
+		defer e.close(context.WithoutCancel(ctx))
+		e.awaitAll(ctx)
+		for _, s := range servers {
+			if d, ok := e.gateway.Detail(s.Name); ok {
+				details = append(details, d)
+			}
+		}
+		return details, nil
+	}
+	for _, s := range servers {
+		d, err := client.Detail(ctx, s.Name, false)
+		if err != nil {
+			return nil, err
+		}
+		details = append(details, d)
+	}
+	return details, nil
+}
