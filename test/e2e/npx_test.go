@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -31,12 +32,16 @@ func reference(t *testing.T, h *home) map[string]entry {
 	const scope = "@modelcontextprotocol/server-"
 	memory := npx(t, scope+"memory@2026.8.31")
 	memory["env"].(map[string]string)["MEMORY_FILE_PATH"] = h.path("work", "memory.jsonl")
-	return map[string]entry{
+	entries := map[string]entry{
 		"everything":          npx(t, scope+"everything@2026.8.31"),
 		"filesystem":          npx(t, scope+"filesystem@2026.8.31", h.path("work")),
 		"memory":              memory,
 		"sequential-thinking": npx(t, scope+"sequential-thinking@2026.8.31"),
 	}
+	for name, e := range entries {
+		entries[name] = e.with("restartDelaySecs", 0.1)
+	}
+	return entries
 }
 
 // TestNpx runs the reference servers as users do.
@@ -59,9 +64,8 @@ func TestNpx(t *testing.T) {
 			checkInspect(t, h, s, hello)
 		}
 	}
-	for name := range entries {
-		killLeader(t, g, name)
-	}
+	checkClients(t, g)
+	killLeaders(t, g, slices.Collect(maps.Keys(entries)))
 	c := g.connect("")
 	if text := c.text("everything__echo", `{"message":"back"}`); text != "Echo: back" {
 		t.Errorf("echo says %q", text)
@@ -124,12 +128,33 @@ func checkInspect(t *testing.T, h *home, s servers.Server, hello string) {
 	}
 }
 
-// killLeader kills npx alone: what it started must go with it.
-func killLeader(t *testing.T, g *gateway, name string) {
+// checkClients lets clients that nobody here wrote list and call, over HTTP and
+// through the bridge.
+func checkClients(t *testing.T, g *gateway) {
 	t.Helper()
-	pid := g.server(name).PID
-	below := descendants(pid)
-	signalled(t, pid, syscall.SIGKILL)
-	eventually(t, promptly, "the tree of "+name+" is gone", func() bool { return len(survivors(below)) == 0 })
-	g.readyAnew(name, pid)
+	tools := []string{
+		"everything__echo", "filesystem__read_text_file", "memory__read_graph",
+		"sequential-thinking__sequentialthinking",
+	}
+	config := g.clientConfig(g.url(""), g.token())
+	checkForeign(t, visited{g.home, config, "web"}, tools...)
+	checkForeign(t, visited{g.home, config, "pipe"}, tools...)
+	checkRemote(t, g, tools...)
+}
+
+// killLeaders kills npx alone: what it started must go with it.
+func killLeaders(t *testing.T, g *gateway, names []string) {
+	t.Helper()
+	leaders, below := make(map[string]int), []process{}
+	for _, name := range names {
+		leaders[name] = g.server(name).PID
+		below = append(below, descendants(leaders[name])...)
+	}
+	for _, pid := range leaders {
+		signalled(t, pid, syscall.SIGKILL)
+	}
+	eventually(t, promptly, "what npx started is gone", func() bool { return len(survivors(below)) == 0 })
+	for name, pid := range leaders {
+		g.readyAnew(name, pid)
+	}
 }

@@ -25,7 +25,7 @@ const (
 	slackDescriptors = 10
 	slackThreads     = 10
 	slackGoroutines  = 15
-	slackKB          = 40 << 10
+	slackKB          = 16 << 10
 )
 
 // TestRepeats restarts a server and opens sessions many times: garra holds as

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"maps"
+	"net"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everythingServer is the conformance fixture of the Go SDK, in the version of
+// go.mod.
+const everythingServer = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
+
+// unchecked returns how many checks of which scenario the conformance suite
+// makes of the fixture itself and not of garra in front of it.
+//
+// garra answers a POST with one JSON message when its answer is the first thing
+// that comes, which the specification leaves to the server; the fixture always
+// answers with an event stream. Both scenarios look into such streams: into those
+// of three concurrent tools/list, and into one that the server closes before the
+// answer (not scored for this revision). Without a stream they check nothing.
+func unchecked() map[string]int {
+	return map[string]int{"server-sse-multiple-streams": 1, "server-sse-polling": 1}
+}
+
+// TestConformance runs the conformance suite for revision 2025-11-25 through
+// garra and against the fixture itself. A failure that is expected would be in
+// the baseline file, and a check that is not made in unchecked.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	fixture := h.path("everything-server")
+	build := run(t, exec.CommandContext(t.Context(), "go", "build", "-o", fixture, everythingServer))
+	if build.code != 0 {
+		t.Fatalf("building the fixture: %s", build.stderr)
+	}
+	h.configure(map[string]entry{"fixture": {"command": fixture}})
+	g := h.serve("--no-auth")
+
+	direct := conformance(t, h, "direct", serveFixture(t, h, fixture))
+	through := conformance(t, h, "through", g.url("fixture"))
+
+	missing := maps.Clone(direct)
+	for scenario, passed := range through {
+		if missing[scenario] -= passed; missing[scenario] == 0 {
+			delete(missing, scenario)
+		}
+	}
+	if d := cmp.Diff(unchecked(), missing); d != "" {
+		t.Errorf("checks that pass directly and not through garra:\n%s", d)
+	}
+}
+
+// serveFixture runs the fixture over HTTP until the end of the test.
+func serveFixture(t *testing.T, h *home, fixture string) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	cmd := h.program(fixture, "-http="+address, "-stateless=false")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // gone is as good
+		_ = cmd.Wait()         // killed
+	})
+	eventually(t, patience, "the fixture listens", func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return "http://" + address + "/"
+}
+
+var summary = regexp.MustCompile(`(?m)^[✓✗] ([-\w.]+): (\d+) passed, (\d+) failed`)
+
+// conformance runs the suite and returns how many checks of each scenario pass.
+func conformance(t *testing.T, h *home, name, url string) map[string]int {
+	t.Helper()
+	out := run(t, h.client("conformance", "server", "--url", url, "--requirements", "2025-11-25",
+		"--expected-failures", absolute(t, "conformance-baseline.yml"), "-o", h.path(name)))
+	passed, total := make(map[string]int), 0
+	for _, match := range summary.FindAllStringSubmatch(out.stdout, -1) {
+		n, err := strconv.Atoi(match[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if match[3] != "0" {
+			t.Errorf("%s: %s", name, match[0])
+		}
+		passed[match[1]] = n
+	}
+	for _, n := range passed {
+		total += n
+	}
+	t.Logf("%s: %d scenarios, %d checks passed", name, len(passed), total)
+	if out.code != 0 || len(passed) < 30 {
+		t.Errorf("%s: code %d\n%s%s", name, out.code, out.stdout, out.stderr)
+	}
+	return passed
+}
