@@ -67,7 +67,7 @@ func (h *httpSessions) watch(s *httpSession) {
 			h.mu.Lock()
 			delete(h.byID, s.id)
 			h.mu.Unlock()
-			s.standing.more.fire()
+			s.standing.finish()
 			return
 		case <-timer.C:
 			if left := sessionIdle - s.unused(); left > 0 {

@@ -89,6 +89,14 @@ func (t *stream) connected(n int) {
 	t.reading += n
 }
 
+// finish ends a stream that has no end of its own.
+func (t *stream) finish() {
+	t.mu.Lock()
+	t.open = 0
+	t.mu.Unlock()
+	t.more.fire()
+}
+
 // attach makes the caller the stream's one reader.
 func (t *stream) attach() (reader int) {
 	t.mu.Lock()
