@@ -2,5 +2,39 @@
 
 //go:build e2e
 
-// Package e2e holds the end-to-end tests.
+// Package e2e holds the end-to-end tests: the built binary, real MCP servers from
+// npm, and clients that nobody here wrote. `make e2e` builds and installs what
+// they need and runs them; no test needs the network beyond loopback.
+//
+//	go test -tags e2e ./test/e2e -run Reload -garra PATH
+//
+// runs some of them, with another binary than bin/garra.
+//
+// # What is tested
+//
+//	example_test.go      the first commands of the README
+//	npx_test.go          the reference servers by npx: states, tools, killed leaders
+//	foreign_test.go      Inspector, mcporter and mcp-remote list and call
+//	fidelity_test.go     every answer equals the direct one, token by token
+//	conformance_test.go  the conformance suite, compared with its fixture
+//	environment_test.go  secrets of garra's environment are nowhere; restarts isolate
+//	survival_test.go     killed servers, a killed gateway
+//	repeat_test.go       hundreds of restarts and sessions leave nothing behind
+//	reload_test.go       edited, broken and mended files
+//	stdio_test.go        nothing but messages on standard output; a killed gateway
+//	start_test.go        a second gateway, a taken port, no configuration
+//
+// # What they stand on
+//
+// A home is a user: folders of its own, from which garra's environment is made.
+// Every process of a test has HOME in it, by which what is left over is found,
+// whoever its parent is by then. A gateway is a `garra serve` on a free port; the
+// test fails when it ends with an error or leaves a process. A client is a raw
+// MCP client over HTTP (web) or a process's standard input and output (pipe),
+// which sees messages as they were written. Servers that misbehave are the test
+// binary itself, see internal/misbehave.
+//
+// Tests wait for conditions and never sleep. Where garra promises to be quick,
+// the bound is far beyond the promise, since CI is slow; the log says how long
+// it took.
 package e2e

@@ -48,15 +48,21 @@ func newAviary(t *testing.T) *gateway {
 	t.Helper()
 	h := newHome(t, canaries()...)
 	h.configure(map[string]entry{
-		"plain":     misbehaving(),
-		"given":     misbehaving().with("env", map[string]string{"TOKEN": "${GITHUB_TOKEN}"}),
-		"heir":      misbehaving().with("inheritEnv", true),
-		"complains": misbehaving("--traceback").with("env", map[string]string{"TOKEN": "${env:NPM_TOKEN}"}),
-		"unset":     misbehaving().with("args", []string{"${GITHUB_TOKEN}", "${E2E_UNSET}"}),
-		"remote":    {"url": "https://127.0.0.1:1/", "headers": map[string]string{"Authorization": "${OPENAI_API_KEY}"}},
+		"plain": misbehaving(),
+		"given": misbehaving().with("env", map[string]string{"TOKEN": "${GITHUB_TOKEN}"}),
+		"heir":  misbehaving().with("inheritEnv", true),
+		"complains": misbehaving("--traceback").with("env", map[string]string{"TOKEN": "${env:NPM_TOKEN}"}).
+			with("maxRestarts", 0),
+		"unset": misbehaving().with("args", []string{"${GITHUB_TOKEN}", "${E2E_UNSET}"}),
+		"remote": {
+			"url": "https://127.0.0.1:1/", "headers": map[string]string{"Authorization": "${OPENAI_API_KEY}"},
+		},
 	})
 	g := h.serve("--example")
 	g.ready("example", "plain", "given", "heir")
+	eventually(t, patience, "the server that complains is given up", func() bool {
+		return g.server("complains").State == "parked"
+	})
 	return g
 }
 
@@ -117,7 +123,9 @@ func checkChildren(t *testing.T, g *gateway) {
 func answers(t *testing.T, g *gateway) map[string]string {
 	t.Helper()
 	said := make(map[string]string)
-	commands := [][]string{{"mcp", "list"}, {"mcp", "tools"}, {"config", "check"}, {"config", "show"}, {"token", "list"}}
+	commands := [][]string{
+		{"mcp", "list"}, {"mcp", "tools"}, {"config", "check"}, {"config", "show"}, {"token", "list"},
+	}
 	routes := []string{"/admin/mcp", "/healthz", "/readyz"}
 	for _, s := range g.servers() {
 		commands = append(commands, []string{"mcp", "inspect", s.Name}, []string{"mcp", "logs", s.Name})

@@ -33,8 +33,8 @@ type visited struct {
 // foreigners returns the clients that do one thing and end.
 func foreigners() []foreign {
 	inspector := func(v visited, args ...string) *exec.Cmd {
-		args = append([]string{"--cli", "--config", v.config, "--server", v.server, "--format", "json", "--method"}, args...)
-		cmd := v.client("mcp-inspector", args...)
+		options := []string{"--cli", "--config", v.config, "--server", v.server, "--format", "json", "--method"}
+		cmd := v.client("mcp-inspector", append(options, args...)...)
 		cmd.Env = append(cmd.Env, "MCP_INSPECTOR_SECRET_STORE=memory")
 		return cmd
 	}

@@ -50,8 +50,8 @@ func (h *home) serve(flags ...string) *gateway {
 		RunDir string `json:"run_dir"`
 	}](h, "config", "path")
 	g := &gateway{home: h, runDir: places.RunDir, log: &transcript{}, exited: make(chan struct{})}
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json"}, flags...)
-	cmd := exec.Command(absolute(h.t, *binary), args...)
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json"}
+	cmd := exec.Command(absolute(h.t, *binary), append(args, flags...)...)
 	cmd.Env, cmd.Dir, cmd.Stderr = h.environ(), h.path("work"), g.log
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)

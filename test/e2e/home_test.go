@@ -45,10 +45,12 @@ func (h *home) path(elements ...string) string {
 
 func (h *home) configDir() string { return h.path("config", "garraia") }
 
-// environ is all that garra has in its environment.
+// environ is all that garra has in its environment. Node.js is the one that npm
+// installed beside the clients, if it did.
 func (h *home) environ() []string {
+	bin := absolute(h.t, clientsFolder, "node_modules", ".bin")
 	return append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "LANG=C.UTF-8",
+		"PATH=" + bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "HOME=" + h.dir, "LANG=C.UTF-8",
 		"XDG_CONFIG_HOME=" + h.path("config"), "XDG_STATE_HOME=" + h.path("state"), "XDG_RUNTIME_DIR=" + h.path("run"),
 	}, h.env...)
 }

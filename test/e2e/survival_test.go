@@ -52,11 +52,13 @@ func TestCrashDuringCall(t *testing.T) {
 // checkCrashed waits for the answer to a call whose server was killed.
 func checkCrashed(t *testing.T, call <-chan answered) {
 	t.Helper()
+	killed := time.Now()
 	select {
 	case a := <-call:
 		if a.err != nil {
 			t.Fatal(a.err)
 		}
+		t.Logf("answered after %s", time.Since(killed).Round(time.Millisecond))
 		if code := failureOf(a.message); code != "server.crashed" {
 			t.Errorf("the call ended with %q: %s", code, outcomeOf(a.message))
 		}
