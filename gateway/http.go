@@ -234,7 +234,7 @@ func (s *httpSession) exchange(w http.ResponseWriter, r *http.Request, messages 
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	t := s.newStream(requests)
+	t := s.newStream(requests, !accepts(r, "text/event-stream"))
 	for _, m := range messages {
 		s.receive(m, t)
 	}

@@ -323,3 +323,14 @@ func TestEndSessionsOfAPrincipal(t *testing.T) {
 		t.Errorf("the session lives: %d", status)
 	}
 }
+
+func TestHTTPClientWithoutAStreamIsNotAsked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.connectHTTP(r.serveHTTP().URL+"/mcp/a", `{"sampling":{}}`)
+	status, body := c.post(toolCall(2, "ask_sampling", `{"text":"who?"}`), "Accept", "application/json")
+	if status != 200 || !strings.Contains(body, "no open stream") {
+		t.Errorf("%d %s", status, body)
+	}
+}

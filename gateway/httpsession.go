@@ -127,12 +127,14 @@ func (s *httpSession) unused() time.Duration {
 	return time.Since(s.used)
 }
 
-// newStream makes a stream for a POST with so many requests.
-func (s *httpSession) newStream(requests int) *stream {
+// newStream makes a stream for a POST with so many requests; oneWay is set for a
+// client that takes no events.
+func (s *httpSession) newStream(requests int, oneWay bool) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next++
 	t := newStream(strconv.FormatUint(s.next, 10), requests)
+	t.oneWay = oneWay
 	s.streams[t.id] = t
 	s.order = append(s.order, t.id)
 	if len(s.order) > maxStreams {

@@ -40,6 +40,7 @@ type stream struct {
 	sent    uint64 // the newest one that a reader took
 	open    int    // answers that are still to come; -1 for a stream without an end
 	reader  int    // counts readers: a newer one takes over
+	oneWay  bool   // the client takes one answer and no events
 	reading int    // clients that are connected
 	more    *signal
 }
