@@ -38,6 +38,7 @@ type call struct {
 type reply struct {
 	result Raw
 	err    error
+	lost   bool   // it was the link that ended
 	gaveUp bool   // garra no longer waits, and the server should know,
 	reason string // with this reason
 }
@@ -64,10 +65,14 @@ func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 	}
 	m := protocol.NewRequest(protocol.NumberID(c.id), req.Method, withToken(req, c.id))
 	begun, err := l.send(writing, m)
-	if errors.Is(err, errInputClosed) {
-		l.finish(c.id, reply{err: fmt.Errorf("%w: %w", errNotDelivered, err)})
+	broken := errors.Is(err, errInputClosed)
+	if broken {
+		l.finish(c.id, reply{err: err, lost: true})
 	}
 	r := l.await(ctx, c)
+	if r.lost && (broken || !begun) {
+		return nil, fmt.Errorf("%w: %w", errNotDelivered, r.err)
+	}
 	if r.gaveUp && begun && req.Method != protocol.MethodInitialize { // which must not be cancelled
 		go l.cancel(c.id, r.reason) // ends within the time that notify has
 	}

@@ -96,7 +96,7 @@ func (l *link) close(f *source.Failure) {
 	l.pending = nil
 	l.mu.Unlock()
 	for _, c := range calls {
-		c.end(reply{err: f})
+		c.end(reply{err: f, lost: true})
 	}
 }
 

@@ -35,10 +35,10 @@ type owner struct {
 // A command is what others send to the owner; do runs in its goroutine.
 type command struct{ do func(*owner) }
 
-// loop owns the server until its context ends and no run is left.
-func (o *owner) loop(ctx Context) {
-	defer o.leave(ctx)
-	stop, mail := ctx.Done(), o.server.mail
+// loop owns the server until its life ends and no run is left.
+func (o *owner) loop() {
+	defer o.leave()
+	stop, mail := o.server.life.Done(), o.server.mail
 	for {
 		select {
 		case c := <-mail:
@@ -61,9 +61,8 @@ func (o *owner) loop(ctx Context) {
 }
 
 // leave is the owner's last act.
-func (o *owner) leave(ctx Context) {
+func (o *owner) leave() {
 	s := o.server
-	s.why = context.Cause(ctx)
 	for _, gone := range o.leftovers {
 		s.left = s.left || !waitFor(0, gone)
 	}
@@ -277,9 +276,17 @@ func (o *owner) arrive(next source.State) {
 	case source.Disabled:
 		answer(&o.starters, disabledFailure(o.entry))
 	default:
-		answer(&o.starters, stoppedFailure(o.entry.Name))
+		answer(&o.starters, o.stopped())
 	}
 	o.move(next, nil)
+}
+
+// stopped is why a start came to nothing because of a stop.
+func (o *owner) stopped() *source.Failure {
+	if over := context.Cause(o.server.life); over != nil {
+		return source.AsFailure(over, source.ServerStopped, o.entry.Name)
+	}
+	return stoppedFailure(o.entry.Name)
 }
 
 // goal is the state that the server is in, or on its way to once its run has

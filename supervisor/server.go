@@ -31,11 +31,11 @@ type Server struct {
 	mail    chan command
 	reports chan progress
 	current atomic.Pointer[snapshot]
-	end     context.CancelCauseFunc // the cause is for those who come later
+	life    Context                 // of the owner; ends, with a *source.Failure, when the server is to go
+	end     context.CancelCauseFunc // of life
 
 	done chan struct{} // closed when the owner ended
-	why  error         // written before done is closed: the cause given to end
-	left bool          // likewise: something of it still runs
+	left bool          // written before done is closed: something of the server still runs
 }
 
 // A snapshot is what the owner published last. It never changes.
@@ -133,19 +133,19 @@ func (s *Server) Call(ctx Context, c *source.Call) (Raw, error) {
 	}
 	result, err := now.link.call(ctx, c, b)
 	if errors.Is(err, errNotDelivered) {
-		return s.callLater(ctx, c, now, b)
+		return s.callLater(ctx, c, now.link, b)
 	}
 	return result, err
 }
 
-// callLater waits for a server that isn't ready, in a newer snapshot than last
-// (nil for any), and calls it then.
-func (s *Server) callLater(ctx Context, c *source.Call, last *snapshot, b budget) (Raw, error) {
+// callLater waits for a server that isn't ready, over another link than dead,
+// and calls it then.
+func (s *Server) callLater(ctx Context, c *source.Call, dead *link, b budget) (Raw, error) {
 	began := time.Now()
 	waiting, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	for {
-		now, err := s.await(waiting, last)
+		now, err := s.await(waiting, dead)
 		if err != nil {
 			return nil, err
 		}
@@ -154,19 +154,20 @@ func (s *Server) callLater(ctx Context, c *source.Call, last *snapshot, b budget
 		if !errors.Is(err, errNotDelivered) {
 			return result, err
 		}
-		last = now
+		dead = now.link
 	}
 }
 
-// await waits until the server is ready, in a newer snapshot than last (nil for
-// any), or until that can't be expected any more.
-func (s *Server) await(ctx Context, last *snapshot) (*snapshot, error) {
+// await waits until the server is ready, over another link than dead (which may
+// be nil), or until that can't be expected any more.
+func (s *Server) await(ctx Context, dead *link) (*snapshot, error) {
 	tried := false // since the caller came, or it saw a try end
 	for {
 		now := s.current.Load()
 		switch {
-		case now == last:
-		case now.link != nil:
+		case s.life.Err() != nil:
+			return nil, context.Cause(s.life)
+		case now.link != nil && now.link != dead:
 			return now, nil
 		case now.status.State == source.Parked && !tried:
 			tried = true
@@ -182,8 +183,7 @@ func (s *Server) await(ctx Context, last *snapshot) (*snapshot, error) {
 		select {
 		case <-now.changed:
 			tried = true
-		case <-s.done:
-			return nil, s.why
+		case <-s.life.Done():
 		case <-ctx.Done():
 			return nil, s.gaveUp(ctx, now)
 		}
@@ -229,7 +229,7 @@ func (s *Server) ask(ctx Context, do func(*owner)) error {
 		<-done // the owner does what it took
 		return nil
 	case <-s.done:
-		return s.why
+		return context.Cause(s.life)
 	case <-ctx.Done():
 		return cancelled(ctx, s.name)
 	}

@@ -173,8 +173,7 @@ func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server) *Server {
 
 // begin starts the owner.
 func (s *Server) begin(entry *mcpconfig.Server) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	s.end = cancel
+	s.life, s.end = context.WithCancelCause(context.Background())
 	o := &owner{
 		server: s, entry: entry, policy: newPolicy(),
 		forced: entry.InheritEnv && s.forced.holds(entry.Name, entry.Digest()),
@@ -186,5 +185,5 @@ func (s *Server) begin(entry *mcpconfig.Server) {
 	if entry.Enabled {
 		o.start()
 	}
-	go o.loop(ctx) // ends when end is called and the run's tree is gone; Close waits for it
+	go o.loop() // ends when end is called and the run's tree is gone; Close waits for it
 }

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/garraia/garra/source"
+)
+
+func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	edited, kept := misbehaving(), misbehaving("--banner", "kept")
+	r.apply(map[string]fields{"edited": edited, "kept": kept, "gone": misbehaving()})
+	r.ready("edited", "kept", "gone")
+	kpid, epid := r.Server("kept").Status().PID, r.Server("edited").Status().PID
+	inFlight := make(chan error, 1)
+	go func() { // ends with the call; the test waits for it
+		_, err := r.Server("kept").Call(t.Context(), tool("sleep", args{"ms": 1000}))
+		inFlight <- err
+	}()
+
+	// What doesn't concern the process leaves it alone.
+	r.apply(map[string]fields{"edited": edited.with("allowedTools", []string{"echo"}), "kept": kept, "gone": misbehaving()})
+	if got := r.Server("edited").Status(); got.PID != epid || got.State != source.Ready {
+		t.Errorf("%+v", got)
+	}
+	r.apply(map[string]fields{"edited": edited.with("env", args{"NEW": "1"}), "kept": kept, "new": misbehaving()})
+	r.ready("edited", "new")
+	if r.Server("gone") != nil || r.Server("edited").Status().PID == epid {
+		t.Errorf("gone: %v, edited: %+v", r.Server("gone"), r.Server("edited").Status())
+	}
+	contains(t, use(t, r.Server("edited"), "env", nil), "NEW=1")
+	if err := <-inFlight; err != nil {
+		t.Errorf("the call during it: %v", err)
+	}
+	if got := r.Server("kept").Status(); got.PID != kpid {
+		t.Errorf("was %d: %+v", kpid, got)
+	}
+	if got, want := strings.Join(r.Names(), " "), "edited kept new"; got != want {
+		t.Errorf("names %q", got)
+	}
+}
+
+// A server of another name is another one, which doesn't wait.
+func TestRename(t *testing.T) {
+	t.Parallel()
+	needProc(t)
+	r := newRig(t)
+	r.apply(map[string]fields{"old": misbehaving()})
+	r.ready("old")
+	old := r.Server("old")
+	pid := old.Status().PID
+	r.apply(map[string]fields{"new": misbehaving()})
+	if r.Server("old") != nil {
+		t.Error("the old name is there")
+	}
+	r.ready("new")
+	<-old.done
+	if alive(pid) {
+		t.Error("the old process runs")
+	}
+	contains(t, failed(t, old.Restart(t.Context()), source.ServerUnknown).Error(), "out of the configuration")
+	_, err := old.Call(t.Context(), tool("echo", nil))
+	failed(t, err, source.ServerUnknown)
+}
+
+// A name that comes back waits until its last process is gone: two processes of
+// one server would meet in its files. Nobody else waits.
+func TestRemoveAndAddAgain(t *testing.T) {
+	t.Parallel()
+	needProc(t)
+	r := newRig(t)
+	stubborn := misbehaving("--ignore-eof", "--ignore-term")
+	s := r.only(stubborn)
+	pid := s.Status().PID
+	began := time.Now()
+	r.apply(nil)
+	r.apply(map[string]fields{"s": stubborn, "other": misbehaving()})
+	if took := time.Since(began); took > 400*time.Millisecond {
+		t.Errorf("the changes took %v", took)
+	}
+	next := r.Server("s")
+	if got := next.Status(); next == s || got.State != source.Starting || got.PID != 0 {
+		t.Errorf("%+v", got)
+	}
+	eventually(t, "it runs again", func() bool {
+		now := next.Status().PID
+		if now != 0 && alive(pid) {
+			t.Fatalf("%d runs beside %d", now, pid)
+		}
+		return now != 0
+	})
+	r.ready("s", "other")
+
+	// And a stop while it waits is at once.
+	r.apply(nil)
+	r.apply(map[string]fields{"s": stubborn})
+	began = time.Now()
+	if err := r.Server("s").Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 400*time.Millisecond {
+		t.Errorf("the stop took %v", took)
+	}
+}
+
+// Fifty servers, of which half are broken in every way: the others don't wait.
+func TestManyServers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	servers := make(map[string]fields)
+	broken := []fields{
+		misbehaving("--exit-at-start"), misbehaving("--never-init"),
+		{"command": "no-such-command-anywhere"},
+		misbehaving("--traceback"), misbehaving("--slow-init", "1h"),
+	}
+	var good []string
+	for i := range 50 {
+		name := fmt.Sprintf("s%02d", i)
+		if i%2 == 0 {
+			servers[name] = broken[i/2%len(broken)]
+			continue
+		}
+		servers[name] = misbehaving()
+		good = append(good, name)
+	}
+	began := time.Now()
+	r.apply(servers)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("applying took %v", took)
+	}
+	r.ready(good...)
+	var all sync.WaitGroup
+	for _, name := range good {
+		all.Go(func() {
+			if got := use(t, r.Server(name), "echo", args{"text": name}); got != name {
+				t.Errorf("%s: %q", name, got)
+			}
+		})
+	}
+	all.Wait()
+	for name := range servers {
+		if got := r.Server(name).Status(); slices.Contains(good, name) == (got.State != source.Ready) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(map[string]fields{
+		"stubborn": misbehaving("--ignore-eof", "--ignore-term"), "s": misbehaving(),
+		"gone": misbehaving("--ignore-eof", "--ignore-term"),
+	})
+	r.ready("stubborn", "s", "gone")
+	r.apply(map[string]fields{"stubborn": misbehaving("--ignore-eof", "--ignore-term"), "s": misbehaving()})
+	s := r.Server("s")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	left := r.Close(ctx)
+	if !slices.Contains(left, "stubborn") || !slices.Contains(left, "gone") {
+		t.Errorf("left: %q", left)
+	}
+	if left := r.Close(t.Context()); len(left) != 0 {
+		t.Errorf("left in the end: %q", left)
+	}
+	_, err := s.Call(t.Context(), tool("echo", nil))
+	contains(t, failed(t, err, source.ServerStopped).Error(), "garra is stopping")
+
+	r.apply(map[string]fields{"late": misbehaving()})
+	if len(r.Names()) != 0 || len(r.states("late")) != 0 {
+		t.Error("a server was started after the end")
+	}
+}
+
+func TestRemoteEntry(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(map[string]fields{"s": {"url": "https://example.com/mcp"}})
+	contains(t, failed(t, r.state("s", source.Failed).LastError, source.ServerFailed).Error(), "url")
+}
+
+// secrets are a vault that may be locked.
+type secrets struct {
+	mu   sync.Mutex // guards what follows
+	open bool
+	text string
+}
+
+func (s *secrets) Secret(_ context.Context, server, key string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open {
+		return "", fmt.Errorf("the vault is locked")
+	}
+	return s.text + server + key, nil
+}
+
+func (s *secrets) unlock() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = true
+}
+
+// A server whose environment can't be built says why, and starts by itself when
+// it can.
+func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
+	t.Parallel()
+	t.Run("no vault", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		r.apply(map[string]fields{"s": misbehaving().with("env", args{"TOKEN": "vault:KEY"}), "other": misbehaving()})
+		f := failed(t, r.state("s", source.Failed).LastError, source.SecretMissing)
+		contains(t, f.Error(), `server "s"`, "env.TOKEN", "mcp.json:", "KEY")
+		_, err := r.Server("s").Call(t.Context(), tool("echo", nil))
+		answer := failed(t, err, source.SecretMissing)
+		if answer.Fix == "" || strings.Count(answer.Error(), answer.Fix) != 1 {
+			t.Errorf("the fix isn't there once: %v", answer)
+		}
+		r.ready("other")
+	})
+	t.Run("a vault that is unlocked", func(t *testing.T) {
+		t.Parallel()
+		vault := &secrets{text: "s3cr3t-"}
+		r := newRig(t, func(o *Options) { o.Secrets = vault })
+		r.apply(map[string]fields{"s": misbehaving().with("env", args{"TOKEN": "vault:KEY"})})
+		contains(t, failed(t, r.state("s", source.Failed).LastError, source.SecretMissing).Error(), "the vault is locked")
+		vault.unlock()
+		r.ready("s")
+		contains(t, use(t, r.Server("s"), "env", nil), "TOKEN=s3cr3t-sKEY")
+		if got := r.Server("s").Status().Env.From["TOKEN"]; got != "vault" {
+			t.Errorf("TOKEN is from %q", got)
+		}
+		nowhere(t, r, "s3cr3t-")
+	})
+	t.Run("a file that appears", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		r.apply(map[string]fields{"s": misbehaving().with("envFile", "settings.env")})
+		contains(t, failed(t, r.state("s", source.Failed).LastError, source.ServerFailed).Error(), "settings.env")
+		if err := os.WriteFile(filepath.Join(r.dir, "settings.env"), []byte("COLOUR=blue\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.ready("s")
+		contains(t, use(t, r.Server("s"), "env", nil), "COLOUR=blue")
+	})
+	t.Run("a variable that isn't set", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		r.apply(map[string]fields{"s": misbehaving().with("env", args{"A": "${NOT_SET}", "B": "${NOR_THIS}"})})
+		f := failed(t, r.state("s", source.Failed).LastError, source.ServerFailed)
+		contains(t, f.Error(), "NOT_SET", "NOR_THIS", "env.A", "env.B")
+		r.apply(map[string]fields{"s": misbehaving().with("env", args{"A": "${NOT_SET:-green}"})})
+		r.ready("s")
+		contains(t, use(t, r.Server("s"), "env", nil), "A=green")
+	})
+}
