@@ -49,11 +49,13 @@ func newStream(id string, open int) *stream {
 	return &stream{id: id, open: open, more: newSignal()}
 }
 
-// push implements outlet.
+// push implements outlet. A request is taken only if somebody is there to
+// answer it: the server that asks shall not wait for nothing.
 func (t *stream) push(m *protocol.Message) bool {
 	line := m.Append(make([]byte, 0, m.Size()))
 	t.mu.Lock()
-	taken := m.IsResponse() || t.bytes+len(line) <= streamQueueBytes
+	deaf := t.oneWay || (t.open < 0 && t.reading == 0)
+	taken := m.IsResponse() || (t.bytes+len(line) <= streamQueueBytes && !(deaf && m.IsRequest()))
 	if taken {
 		t.last++
 		t.events = append(t.events, event{t.last, line})
