@@ -43,7 +43,7 @@ type Server struct {
 	gateway *gateway.Gateway
 	socket  *http.Server
 	tcp     *http.Server
-	life    context.Context // of connections that were switched to a pipe
+	life    context.Context // of pipes and streams
 	end     context.CancelFunc
 	failed  chan error
 }
@@ -57,8 +57,9 @@ type Options struct {
 
 // NewServer returns a Server that doesn't listen yet.
 func NewServer(api *API) *Server {
-	s := &Server{handler: api.routes(), gateway: api.Gateway, failed: make(chan error, 2)}
+	s := &Server{gateway: api.Gateway, failed: make(chan error, 2)}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.handler = api.routes(s.life)
 	return s
 }
 

@@ -20,31 +20,38 @@ import (
 const (
 	reconnectFor   = 30 * time.Second       // a gateway that went may come back
 	reconnectEvery = 200 * time.Millisecond // tries meanwhile
+	maxHeld        = 64 << 20               // bytes of a client that are kept while it is greeted again
 )
 
 // A bridge carries a client's frames to the running gateway and back. When the
 // gateway goes, calls in flight are answered with an error, and the handshake is
 // made again with the next one, unseen by the client.
 type bridge struct {
-	client *adminapi.Client
-	server string
-	log    zerolog.Logger
+	client   *adminapi.Client
+	server   string
+	log      zerolog.Logger
+	patience time.Duration // how long a gateway may stay away
 
-	mu      sync.Mutex           // guards all below, and writing to the client
-	out     io.Writer            // to the client
-	conn    net.Conn             // to the gateway; nil while there is none
-	running map[protocol.ID]bool // the client's requests
-	hello   []byte               // the client's initialize, to be repeated
-	helloID protocol.ID
-	silent  bool // the answer to hello is not for the client
+	mu       sync.Mutex           // guards all below, and writing to the client
+	out      io.Writer            // to the client
+	conn     net.Conn             // to the gateway; nil while there is none
+	running  map[protocol.ID]bool // the client's requests
+	hello    []byte               // the client's initialize, to be repeated
+	helloID  protocol.ID
+	greeting bool     // the answer to a repeated hello is due, and not for the client
+	held     [][]byte // of the client, until that answer is there
+	heldSize int      // bytes of held
+	closed   bool     // the client has nothing more to say
 }
 
 func newBridge(client *adminapi.Client, server string, log zerolog.Logger) *bridge {
-	return &bridge{client: client, server: server, log: log, running: make(map[protocol.ID]bool)}
+	return &bridge{
+		client: client, server: server, log: log, patience: reconnectFor, running: make(map[protocol.ID]bool),
+	}
 }
 
-// run serves the client until it closes its side, ctx ends, or the gateway stays
-// away for too long.
+// run serves the client until it has closed its side and its requests are
+// answered, ctx ends, or the gateway stays away for too long.
 func (b *bridge) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	b.out = out
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -57,13 +64,13 @@ func (b *bridge) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	stop := context.AfterFunc(ctx, b.hangUp)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- b.down(ctx, from) }() // ends with ctx, or when the gateway stays away
-	go func() { cancel(b.up(in)) }()          // ends with in; on ctx's end it is left behind
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		err = <-done
-	}
+	go func() { done <- b.down(ctx, from) }() // ends with ctx, with the client, or when the gateway stays away
+	go func() {                               // ends with in; on ctx's end it is left behind
+		if err := b.up(in); err != nil {
+			cancel(err)
+		}
+	}()
+	err = <-done
 	if cause := context.Cause(ctx); errors.Is(cause, io.EOF) {
 		return nil
 	} else if cause != nil {
@@ -81,19 +88,18 @@ func (b *bridge) hangUp() {
 	}
 }
 
-// up carries the client's frames to the gateway. It always returns an error,
-// io.EOF when the client is done and everything it asked is answered.
+// up carries the client's frames to the gateway. It returns nil when the client
+// is done and the gateway was told, io.EOF when there is none to be told.
 func (b *bridge) up(in io.Reader) error {
 	frames := protocol.NewReader(in, 0)
 	for {
 		frame, err := frames.Next()
-		if _, ok := errors.AsType[*protocol.TooLargeError](err); ok {
-			b.log.Warn().Err(err).Msg("dropped")
+		if tooLarge, ok := errors.AsType[*protocol.TooLargeError](err); ok {
+			b.answer(tooLarge.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%v", err))
 			continue
 		}
-		if errors.Is(err, io.EOF) {
-			b.drain()
-			return io.EOF
+		if errors.Is(err, io.EOF) && b.drain() {
+			return nil
 		}
 		if err != nil {
 			return err
@@ -102,14 +108,19 @@ func (b *bridge) up(in io.Reader) error {
 	}
 }
 
-// drain half-closes the connection: the gateway answers what was asked and ends.
-func (b *bridge) drain() {
+// drain half-closes the connection: the gateway answers what was asked and ends
+// it. It reports whether there is one.
+func (b *bridge) drain() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c, ok := b.conn.(interface{ CloseWrite() error }); ok {
-		// A connection that is gone already has nothing to drain.
-		_ = c.CloseWrite()
-	}
+	b.closed = true
+	return b.greeting || b.closeWriteLocked()
+}
+
+func (b *bridge) closeWriteLocked() bool {
+	c, ok := b.conn.(interface{ CloseWrite() error })
+	// An error means that the gateway went, which shows at the reading side.
+	return ok && c.CloseWrite() == nil
 }
 
 // forward sends one frame, and notes the request that it is.
@@ -123,10 +134,18 @@ func (b *bridge) forward(frame []byte) {
 			b.hello, b.helloID = frame, m.ID
 		}
 	}
-	if b.conn == nil {
+	switch {
+	case b.conn == nil, b.heldSize+len(frame) > maxHeld:
 		b.refuseLocked(m)
-		return
+	case b.greeting:
+		b.held = append(b.held, frame)
+		b.heldSize += len(frame)
+	default:
+		b.sendLocked(frame)
 	}
+}
+
+func (b *bridge) sendLocked(frame []byte) {
 	// A gateway that went shows at the reading side, which answers the request.
 	_, _ = b.conn.Write(append(frame, '\n'))
 }
@@ -141,6 +160,13 @@ func (b *bridge) refuseLocked(m *protocol.Message) {
 		"the gateway is away; garra tries to reach it again")))
 }
 
+// answer answers a request of the client in the gateway's place.
+func (b *bridge) answer(id protocol.ID, e *protocol.Error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.writeLocked(protocol.NewError(id, e))
+}
+
 func (b *bridge) writeLocked(m *protocol.Message) {
 	// A client that is gone ends the bridge by its closed input.
 	_, _ = b.out.Write(append(m.Append(nil), '\n'))
@@ -151,8 +177,7 @@ func (b *bridge) writeLocked(m *protocol.Message) {
 func (b *bridge) down(ctx context.Context, from io.Reader) error {
 	for {
 		b.carry(from)
-		b.lost()
-		if ctx.Err() != nil {
+		if finished := b.lost(); finished || ctx.Err() != nil {
 			return nil
 		}
 		b.log.Warn().Msg("the gateway is away; trying to reach it again")
@@ -168,6 +193,10 @@ func (b *bridge) carry(from io.Reader) {
 	frames := protocol.NewReader(from, 0)
 	for {
 		frame, err := frames.Next()
+		if tooLarge, ok := errors.AsType[*protocol.TooLargeError](err); ok {
+			b.fail(tooLarge.ID, err)
+			continue
+		}
 		if err != nil {
 			return
 		}
@@ -182,16 +211,27 @@ func (b *bridge) deliver(frame []byte) {
 	defer b.mu.Unlock()
 	if err == nil && m.IsResponse() {
 		delete(b.running, m.ID)
-		if b.silent && m.ID == b.helloID {
-			b.silent = false
+		if b.greeting && m.ID == b.helloID {
+			b.greetedLocked()
 			return
 		}
 	}
 	_, _ = b.out.Write(append(frame, '\n')) // as in writeLocked
 }
 
-// lost answers what was in flight when the connection ended.
-func (b *bridge) lost() {
+// fail answers a request whose answer is too large to be passed on.
+func (b *bridge) fail(id protocol.ID, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running[id] {
+		delete(b.running, id)
+		b.writeLocked(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal, "%v", err)))
+	}
+}
+
+// lost answers what was in flight when the connection ended, and reports whether
+// the client is done.
+func (b *bridge) lost() (finished bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conn.Close()
@@ -201,11 +241,13 @@ func (b *bridge) lost() {
 			"the gateway ended during the call; it is not known whether the call was carried out")))
 	}
 	clear(b.running)
+	b.greeting, b.held, b.heldSize = false, nil, 0
+	return b.closed
 }
 
 // reconnect waits for a gateway and repeats the client's handshake.
 func (b *bridge) reconnect(ctx context.Context) (io.Reader, error) {
-	ctx, cancel := context.WithTimeout(ctx, reconnectFor)
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()
 	tick := time.NewTicker(reconnectEvery)
 	defer tick.Stop()
@@ -221,7 +263,7 @@ func (b *bridge) reconnect(ctx context.Context) (io.Reader, error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the gateway did not come back within %s: %w", reconnectFor, err)
+			return nil, fmt.Errorf("the gateway did not come back within %s: %w", b.patience, err)
 		}
 	}
 }
@@ -234,8 +276,20 @@ func (b *bridge) greet(conn net.Conn) {
 	if b.hello == nil {
 		return
 	}
-	b.silent = true
-	initialized := protocol.NewNotification(protocol.NoteInitialized, nil)
-	// A connection that ends again at once shows at the reading side.
-	_, _ = fmt.Fprintf(conn, "%s\n%s\n", b.hello, initialized.Append(nil))
+	b.greeting = true
+	b.sendLocked(b.hello)
+}
+
+// greetedLocked ends the repeated handshake: what the client said meanwhile is
+// sent now, since a gateway takes nothing before it.
+func (b *bridge) greetedLocked() {
+	b.greeting = false
+	b.sendLocked(protocol.NewNotification(protocol.NoteInitialized, nil).Append(nil))
+	for _, frame := range b.held {
+		b.sendLocked(frame)
+	}
+	b.held, b.heldSize = nil, 0
+	if b.closed {
+		b.closeWriteLocked()
+	}
 }

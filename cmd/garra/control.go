@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/adminapi"
+	"github.com/garraia/garra/source"
 )
 
 func newMCPStart(g *globals) *cobra.Command {
@@ -61,7 +62,7 @@ func (g *globals) printAct(r *adminapi.RestartResult) error {
 	if r.PID != nil {
 		fmt.Fprintf(g.out, ", pid %d", *r.PID)
 	}
-	if r.Tools != nil {
+	if r.Tools != nil && r.State == source.Ready {
 		fmt.Fprintf(g.out, ", %s", count(*r.Tools, "tool"))
 	}
 	fmt.Fprintln(g.out)

@@ -145,7 +145,7 @@ func (g *globals) printTools(tools []gateway.ToolInfo) error {
 	for _, t := range tools {
 		allowed := "allowed"
 		if !t.Allowed {
-			allowed = "not allowed: " + t.Reason
+			allowed = "not allowed: " + withRule(t.Reason, t.Rule)
 		}
 		description, _, _ := strings.Cut(t.Description, "\n")
 		list.row("  "+t.Name, t.ExposedAs, allowed, list.text(description))

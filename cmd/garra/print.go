@@ -139,6 +139,17 @@ func printableJSON(text string) string {
 	return b.String()
 }
 
+// A jsonLog takes JSON, and escapes what a terminal may not get.
+type jsonLog struct{ io.Writer }
+
+// Write implements io.Writer. It gets one event at a time.
+func (l jsonLog) Write(event []byte) (int, error) {
+	if _, err := io.WriteString(l.Writer, printableJSON(string(event))); err != nil {
+		return 0, err
+	}
+	return len(event), nil
+}
+
 // count is a number of things, in words: "1 file", "2 files".
 func count(n int, thing string) string {
 	if n == 1 {

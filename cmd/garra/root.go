@@ -208,6 +208,7 @@ func (g *globals) logger() (zerolog.Logger, error) {
 	w := g.err
 	switch {
 	case g.logFormat == "json", g.logFormat == "" && !isTerminal(w):
+		w = jsonLog{w}
 	case g.logFormat == "console", g.logFormat == "":
 		w = zerolog.ConsoleWriter{
 			Out: w, TimeFormat: "15:04:05", NoColor: !isTerminal(w) || os.Getenv("NO_COLOR") != "",

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 //
 //	exits N COMMAND…       runs a command, which must exit with code N
 //	await REGEXP COMMAND…  runs a command until its standard output matches
-//	terminate              sends SIGTERM to what runs in the background
+//	terminate              sends SIGTERM to every `garra serve` in the background
 //
 // and, for `exec`, `onterminal COMMAND…`, which runs a command with a terminal as
 // its standard output and standard error, and prints what the terminal got.
@@ -116,12 +116,14 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// terminate sends SIGTERM to the commands in the background.
+// terminate sends SIGTERM to the gateways in the background.
 func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: terminate")
 	}
 	for _, cmd := range ts.BackgroundCmds() {
-		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+		if filepath.Base(cmd.Path) == "garra" && cmd.Args[1] == "serve" {
+			ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+		}
 	}
 }

@@ -30,7 +30,7 @@ started are missing, which is said on standard error.`,
 			}
 			list := g.table("SERVER", "TOOL", "EXPOSED AS", "ALLOWED", "REASON")
 			for _, t := range tools {
-				list.row(t.Server, t.Name, t.ExposedAs, strconv.FormatBool(t.Allowed), t.Reason)
+				list.row(t.Server, t.Name, t.ExposedAs, strconv.FormatBool(t.Allowed), withRule(t.Reason, t.Rule))
 			}
 			return list.flush()
 		},
@@ -46,6 +46,15 @@ type toolLine struct {
 	ExposedAs string `json:"exposed_as"`
 	Allowed   bool   `json:"allowed"`
 	Reason    string `json:"reason"`
+	Rule      string `json:"rule,omitempty"` // where it stands
+}
+
+// withRule is the reason of a decision with the place of its rule, if it has one.
+func withRule(reason, rule string) string {
+	if rule == "" {
+		return reason
+	}
+	return reason + " (" + rule + ")"
 }
 
 // tools collects the tools of all servers; those of one that can't be started
@@ -62,7 +71,7 @@ func (g *globals) tools(ctx context.Context) ([]toolLine, error) {
 	tools := []toolLine{}
 	for _, d := range details {
 		for _, t := range d.Tools {
-			tools = append(tools, toolLine{t.Server, t.Name, t.ExposedAs, t.Allowed, t.Reason})
+			tools = append(tools, toolLine{t.Server, t.Name, t.ExposedAs, t.Allowed, t.Reason, t.Rule})
 		}
 		if failure := notReady(&d); failure != nil {
 			fmt.Fprintln(g.err, "garra: "+printableLines(failure.Error()))
