@@ -290,8 +290,9 @@ func checkSleep(s *source) []string {
 	if !s.isTest {
 		return nil
 	}
-	if slices.ContainsFunc(s.file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` }) {
-		return nil // there time is virtual, and sleeping is how it passes
+	virtual := func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` }
+	if slices.ContainsFunc(s.file.Imports, virtual) {
+		return nil // sleeping is how time passes there
 	}
 	var problems []string
 	ast.Inspect(s.file, func(n ast.Node) bool {

@@ -126,7 +126,9 @@ func (u *upstream) discover(ctx context.Context) {
 	listing, err := catalog.Discover(ctx, u.name, u.src)
 	if err != nil {
 		u.read(hello)
-		u.warn("its tools could not be listed: " + err.Error())
+		if source.AsFailure(err, source.ServerFailed, u.name).Code != source.ServerStopped && ctx.Err() == nil {
+			u.warn("its tools could not be listed: " + err.Error())
+		}
 		return
 	}
 	changed := u.gateway.catalog.Set(u.name, listing)
