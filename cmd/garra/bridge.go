@@ -95,7 +95,7 @@ func (b *bridge) up(in io.Reader) error {
 	for {
 		frame, err := frames.Next()
 		if tooLarge, ok := errors.AsType[*protocol.TooLargeError](err); ok {
-			b.answer(tooLarge.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%v", err))
+			b.refuse(tooLarge)
 			continue
 		}
 		if errors.Is(err, io.EOF) && b.drain() {
@@ -160,11 +160,16 @@ func (b *bridge) refuseLocked(m *protocol.Message) {
 		"the gateway is away; garra tries to reach it again")))
 }
 
-// answer answers a request of the client in the gateway's place.
-func (b *bridge) answer(id protocol.ID, e *protocol.Error) {
+// refuse answers a request of the client that is too large to be passed on. An
+// answer that is too large is dropped: who asked for it will not wait for ever.
+func (b *bridge) refuse(e *protocol.TooLargeError) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.writeLocked(protocol.NewError(id, e))
+	if e.Reply || e.ID.IsZero() {
+		b.log.Warn().Err(e).Msg("dropped")
+		return
+	}
+	b.writeLocked(protocol.NewError(e.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%v", e)))
 }
 
 func (b *bridge) writeLocked(m *protocol.Message) {
@@ -194,7 +199,7 @@ func (b *bridge) carry(from io.Reader) {
 	for {
 		frame, err := frames.Next()
 		if tooLarge, ok := errors.AsType[*protocol.TooLargeError](err); ok {
-			b.fail(tooLarge.ID, err)
+			b.fail(tooLarge)
 			continue
 		}
 		if err != nil {
@@ -220,12 +225,12 @@ func (b *bridge) deliver(frame []byte) {
 }
 
 // fail answers a request whose answer is too large to be passed on.
-func (b *bridge) fail(id protocol.ID, err error) {
+func (b *bridge) fail(e *protocol.TooLargeError) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.running[id] {
-		delete(b.running, id)
-		b.writeLocked(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal, "%v", err)))
+	if e.Reply && b.running[e.ID] {
+		delete(b.running, e.ID)
+		b.writeLocked(protocol.NewError(e.ID, protocol.Errorf(protocol.CodeInternal, "%v", e)))
 	}
 }
 

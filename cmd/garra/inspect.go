@@ -34,7 +34,7 @@ Exit codes: 1 for an unknown server and one that cannot be started.`,
 			return errors.Join(failure, g.printDetail(detail))
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print what `mcp list --json` has of the server, and more")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what mcp list has of the server, its tools, resources, prompts and last words")
 	return c
 }
 
