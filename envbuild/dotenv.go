@@ -174,7 +174,7 @@ func (r *dotenvReader) line() (l dotenvLine, ok bool, err error) {
 	if name, found := strings.CutPrefix(l.name, "export"); found && strings.TrimLeft(name, blanks) != name {
 		l.name = strings.TrimLeft(name, blanks)
 	}
-	if !isEnvName(l.name) {
+	if !isEnvName(l.name) || l.name[0] == '#' {
 		return l, false, errors.New("no valid name before the \"=\"")
 	}
 	l.value, err = r.value()
