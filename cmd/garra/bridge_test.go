@@ -234,7 +234,8 @@ func TestBridgeIsRefused(t *testing.T) {
 	newFakeGateway(t, path, `{"error":{"code":"server.unknown","message":"there is no server \"x\"","fix":""}}`)
 	_, _, outcome := startBridge(t, path, time.Hour)
 	err := <-outcome
-	if e, ok := errors.AsType[*adminapi.Error](err); !ok || e.Code != "server.unknown" || e.Status != http.StatusNotFound {
+	e, ok := errors.AsType[*adminapi.Error](err)
+	if !ok || e.Code != "server.unknown" || e.Status != http.StatusNotFound {
 		t.Errorf("the bridge ended with %v", err)
 	}
 }

@@ -163,6 +163,7 @@ socket of the gateway that runs for this configuration. They need not exist.`,
 			return t.flush()
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, `print {"config_dir", "state_dir", "run_dir", "socket", "vault", "audit_dir"}`)
+	c.Flags().BoolVar(&asJSON, "json", false,
+		`print {"config_dir", "state_dir", "run_dir", "socket", "vault", "audit_dir"}`)
 	return c
 }

@@ -13,16 +13,19 @@ import (
 )
 
 func newMCPStart(g *globals) *cobra.Command {
-	return newMCPAct(g, "start", "Start a server that was stopped", `Starts a server that was stopped, and waits until it is ready.`)
+	return newMCPAct(g, "start", "Start a server that was stopped",
+		`Starts a server that was stopped, and waits until it is ready.`)
 }
 
 func newMCPStop(g *globals) *cobra.Command {
-	return newMCPAct(g, "stop", "Stop a server until it is started again", `Stops a server with everything that it has started, and waits until it is gone.
+	return newMCPAct(g, "stop", "Stop a server until it is started again",
+		`Stops a server with everything that it has started, and waits until it is gone.
 It stays stopped, whatever is called, until it is started again.`)
 }
 
 func newMCPRestart(g *globals) *cobra.Command {
-	return newMCPAct(g, "restart", "Restart a server, with an isolated environment", `Stops a server, starts it and waits until it is ready. A server whose entry says
+	return newMCPAct(g, "restart", "Restart a server, with an isolated environment",
+		`Stops a server, starts it and waits until it is ready. A server whose entry says
 inheritEnv gets an isolated environment from then on, until its entry changes.`)
 }
 

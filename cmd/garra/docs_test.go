@@ -40,16 +40,16 @@ const preface = `<!-- Written by: go test -run TestDocumentation ./cmd/garra -up
 
 # Commands
 
-Data goes to standard output, everything else to standard error. On a terminal lists are aligned, have a header, and may
-be cut to the line; elsewhere they are lines of tab-separated values without a header, and whole. Colour is used on a
-terminal only, and not when ` + "`NO_COLOR`" + ` is set. Every list and check takes ` + "`--json`" + `. Control characters that a server
-says are never passed to a terminal.
+Data goes to standard output, everything else to standard error. Every list and check takes ` + "`--json`" + `.
+On a terminal lists are aligned, have a header, and may be cut to the line; elsewhere they are lines of tab-separated
+values without a header, and whole. Colour is used on a terminal only, and not when ` + "`NO_COLOR`" + ` is set.
+Control characters that a server says are never passed to a terminal.
 
 When a gateway runs for the configuration folder, commands ask it. When none does, they do the work themselves and leave
 nothing running.
 
-[errors.md](errors.md) lists exit codes. An error is a line on standard error that begins with ` + "`garra: `" + `; when the
-command line is wrong, a second line says where help is, and the exit code is 2.
+[errors.md](errors.md) lists exit codes. An error is a line on standard error that begins with ` + "`garra: `" + `;
+when the command line is wrong, a second line says where help is, and the exit code is 2.
 
 Flags of every command:
 

@@ -17,7 +17,8 @@ import (
 func newMCPInspect(g *globals) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
-		Use: "inspect NAME", Short: "Show everything about a server", Args: exactArgs(1), ValidArgsFunction: g.serverNames,
+		Use: "inspect NAME", Short: "Show everything about a server", Args: exactArgs(1),
+		ValidArgsFunction: g.serverNames,
 		Long: `Shows everything about a server: its state, environment (names and where each
 value comes from, never values), the file that is run, tools and what was decided
 about each. When no gateway runs, the server is started for this and stopped again.
@@ -34,7 +35,7 @@ Exit codes: 1 for an unknown server and one that cannot be started.`,
 			return errors.Join(failure, g.printDetail(detail))
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print what mcp list has of the server, its tools, resources, prompts and last words")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what mcp list has of it, its tools, resources, prompts and last words")
 	return c
 }
 

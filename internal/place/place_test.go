@@ -108,9 +108,10 @@ func TestRunFolderFollowsTheRealPath(t *testing.T) {
 	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
 		t.Skip(err)
 	}
+	env := environment(dir, map[string]string{"HOME": "~"})
 	find := func(path ...string) string {
 		t.Helper()
-		p, err := Find(filepath.Join(append([]string{dir}, path...)...), environment(dir, map[string]string{"HOME": "~"}))
+		p, err := Find(filepath.Join(append([]string{dir}, path...)...), env)
 		if err != nil {
 			t.Fatal(err)
 		}
