@@ -35,7 +35,7 @@ Exit codes: 1 for an unknown server and one that cannot be started.`,
 			return errors.Join(failure, g.printDetail(detail))
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print what mcp list has of it, its tools, resources, prompts and last words")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what mcp list has, tools, resources, prompts and last words")
 	return c
 }
 
