@@ -88,7 +88,7 @@ func (a *API) list(w http.ResponseWriter, _ *http.Request) error {
 // starts is ready or can't be.
 func (a *API) inspect(w http.ResponseWriter, r *http.Request) error {
 	src := a.Gateway.Source(r.PathValue("name"))
-	if src != nil && r.URL.Query().Has("wait") && src.Status().State == source.Starting {
+	if src != nil && r.URL.Query().Has("wait") && mayBecomeKnown(src.Status().State) {
 		ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 		defer cancel()
 		// Whatever comes of it shows in the detail.
@@ -100,6 +100,12 @@ func (a *API) inspect(w http.ResponseWriter, r *http.Request) error {
 	}
 	writeJSON(w, http.StatusOK, detail)
 	return nil
+}
+
+// mayBecomeKnown reports whether what a server in this state offers is worth
+// waiting for.
+func mayBecomeKnown(state source.State) bool {
+	return state == source.Starting || state == source.Ready
 }
 
 func unknownServer(name string) error {

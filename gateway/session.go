@@ -39,6 +39,8 @@ type Session struct {
 
 	mu       sync.Mutex // guards all below
 	greeted  bool
+	hello    chan struct{} // closed at the end of the handshake that is under way; nil when none is
+	helloID  protocol.ID   // of its request
 	revision protocol.Revision
 	caps     *protocol.Object                        // of the client
 	level    string                                  // of log messages; empty until the client sets it
@@ -119,7 +121,7 @@ func (s *Session) receive(m *protocol.Message, out outlet) {
 // cancellation that follows finds it.
 func (s *Session) begin(m *protocol.Message, out outlet) {
 	ctx, cancel := context.WithCancelCause(s.life)
-	if reason := s.admit(m.ID, cancel); reason != "" {
+	if reason := s.admit(m, cancel); reason != "" {
 		cancel(nil)
 		out.push(protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%s", reason)))
 		return
@@ -131,16 +133,19 @@ func (s *Session) begin(m *protocol.Message, out outlet) {
 }
 
 // admit takes a request in, or says why not.
-func (s *Session) admit(id protocol.ID, cancel context.CancelCauseFunc) (reason string) {
+func (s *Session) admit(m *protocol.Message, cancel context.CancelCauseFunc) (reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.running[id] != nil:
+	case s.running[m.ID] != nil:
 		return "a request with this id is running"
 	case len(s.running) >= maxInFlight:
 		return "too many requests of this session are running"
 	}
-	s.running[id] = cancel
+	if m.Method == protocol.MethodInitialize && s.hello == nil {
+		s.hello, s.helloID = make(chan struct{}), m.ID
+	}
+	s.running[m.ID] = cancel
 	s.active++
 	return ""
 }
@@ -179,15 +184,42 @@ func (s *Session) handle(ctx context.Context, m *protocol.Message, out outlet) (
 	case protocol.MethodPing:
 		return Raw("{}"), nil
 	case protocol.MethodInitialize:
+		defer s.helloOver(m.ID)
 		return s.initialize(ctx, m)
 	}
-	s.mu.Lock()
-	greeted := s.greeted
-	s.mu.Unlock()
-	if !greeted {
+	if !s.awaitHello(ctx) {
 		return nil, notGreeted(m.Method)
 	}
 	return s.view.request(ctx, newExchange(ctx, s, m, out))
+}
+
+// awaitHello reports whether the handshake was made. One that is under way is
+// waited for, since a client on a pipe may send on without waiting.
+func (s *Session) awaitHello(ctx context.Context) bool {
+	s.mu.Lock()
+	greeted, hello := s.greeted, s.hello
+	s.mu.Unlock()
+	if greeted || hello == nil {
+		return greeted
+	}
+	select {
+	case <-hello:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.greeted
+}
+
+// helloOver ends the handshake that a request began; one that failed may be
+// made again.
+func (s *Session) helloOver(id protocol.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hello != nil && s.helloID == id {
+		close(s.hello)
+		s.hello = nil
+	}
 }
 
 // notGreeted refuses a request before initialize. A client that probes for the

@@ -285,3 +285,19 @@ func TestLogLevelsAndSubscriptionsSurviveARestart(t *testing.T) {
 		t.Error("nonsense is a log level")
 	}
 }
+
+func TestMessagesMayFollowInitializeAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a", "--slow-init", "300ms"))
+	c := r.dial("a")
+	hello := c.send("initialize", `{"protocolVersion":"2025-11-25","capabilities":{}}`)
+	c.notify("notifications/initialized", `{}`)
+	call := c.send("tools/call", callParams("echo", `{"text":"x"}`))
+	if m := c.answer(hello); m.Error != nil {
+		t.Fatal(string(m.Error))
+	}
+	if m := c.answer(call); m.Error != nil {
+		t.Errorf("got %s", m.Error)
+	}
+}

@@ -65,18 +65,18 @@ func compile(texts []string) ([]pattern, error) {
 func (r *Rules) Tool(name string) Decision {
 	if p, ok := find(r.denied, name); ok {
 		return Decision{
-			Reason: fmt.Sprintf("denied_tools has %q", p.text), Rule: r.where("deniedTools"),
+			Reason: fmt.Sprintf("deniedTools has %q", p.text), Rule: r.where("deniedTools"),
 		}
 	}
 	if len(r.allowed) == 0 {
-		return Decision{Allowed: true, Reason: "no allowed_tools: every tool is allowed"}
+		return Decision{Allowed: true, Reason: "no allowedTools: every tool is allowed"}
 	}
 	if p, ok := find(r.allowed, name); ok {
 		return Decision{
-			Allowed: true, Reason: fmt.Sprintf("allowed_tools has %q", p.text), Rule: r.where("allowedTools"),
+			Allowed: true, Reason: fmt.Sprintf("allowedTools has %q", p.text), Rule: r.where("allowedTools"),
 		}
 	}
-	return Decision{Reason: "allowed_tools doesn't have it", Rule: r.where("allowedTools")}
+	return Decision{Reason: "allowedTools doesn't have it", Rule: r.where("allowedTools")}
 }
 
 // find returns the first pattern that matches. A pattern always matches the

@@ -28,12 +28,12 @@ func TestDecisions(t *testing.T) {
 		want            bool
 		reason          string
 	}{
-		{nil, nil, "x", true, "no allowed_tools"},
-		{[]string{}, nil, "x", true, "no allowed_tools"},
+		{nil, nil, "x", true, "no allowedTools"},
+		{[]string{}, nil, "x", true, "no allowedTools"},
 		{[]string{"read_*"}, nil, "read_file", true, "read_*"},
 		{[]string{"read_*"}, nil, "write_file", false, "doesn't have it"},
 		{[]string{"*"}, []string{"delete*"}, "delete/all", false, "delete*"},
-		{[]string{"a"}, []string{"a"}, "a", false, "denied_tools"},
+		{[]string{"a"}, []string{"a"}, "a", false, "deniedTools"},
 		{[]string{"{a,b}"}, nil, "b", true, "{a,b}"},
 		{nil, []string{"A"}, "a", true, ""}, // names differ by case
 		{[]string{"a?"}, nil, "ab", true, "a?"},

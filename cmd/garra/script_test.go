@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix && scripts
+//go:build unix
 
 package main
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix && !linux && scripts
+//go:build unix && !linux
 
 package main
 
