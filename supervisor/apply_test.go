@@ -55,64 +55,78 @@ func (s *stage) apply(e *mcpconfig.Server) {
 	synctest.Wait()
 }
 
-func TestEdits(t *testing.T) {
-	t.Parallel()
-	reach := map[source.State]func(*stage){
-		source.Starting: func(*stage) {},
-		source.Ready:    func(s *stage) { s.ready() },
-		source.Backoff:  func(s *stage) { s.crash() },
-		source.Parked: func(s *stage) {
-			s.crash()
-			time.Sleep(6 * time.Second)
-			s.crash()
-		},
-		source.Failed:   func(s *stage) { s.giveUp() },
-		source.Stopped:  func(s *stage) { _ = s.Stop(context.Background()) },
-		source.Disabled: nil, // set below, as it takes another text
-	}
-	for _, test := range []struct {
-		edit   string
-		starts map[source.State]int          // new runs by it; 0 where absent
-		state  map[source.State]source.State // after it; the same where absent
-	}{
+// An edit case says what an edit of the entry leads to in each state: how many
+// new runs, and which state, where absent none and the same.
+type editCase struct {
+	edit   string
+	starts map[source.State]int
+	state  map[source.State]source.State
+}
+
+func editCases() []editCase {
+	const (
+		starting, ready, backoff = source.Starting, source.Ready, source.Backoff
+		parked, failed, disabled = source.Parked, source.Failed, source.Disabled
+	)
+	return []editCase{
 		{edit: "moved"},
 		{
 			edit:   "policy",
-			starts: map[source.State]int{source.Backoff: 1, source.Parked: 1, source.Failed: 1, source.Disabled: 1},
+			starts: map[source.State]int{backoff: 1, parked: 1, failed: 1, disabled: 1},
 			state: map[source.State]source.State{
-				source.Backoff: source.Starting, source.Parked: source.Starting,
-				source.Failed: source.Starting, source.Disabled: source.Starting,
+				backoff: starting, parked: starting, failed: starting, disabled: starting,
 			},
 		},
 		{
-			edit: "process",
-			starts: map[source.State]int{
-				source.Starting: 1, source.Ready: 1, source.Backoff: 1, source.Parked: 1,
-				source.Failed: 1, source.Disabled: 1,
-			},
+			edit:   "process",
+			starts: map[source.State]int{starting: 1, ready: 1, backoff: 1, parked: 1, failed: 1, disabled: 1},
 			state: map[source.State]source.State{
-				source.Ready: source.Starting, source.Backoff: source.Starting, source.Parked: source.Starting,
-				source.Failed: source.Starting, source.Disabled: source.Starting,
+				ready: starting, backoff: starting, parked: starting, failed: starting, disabled: starting,
 			},
 		},
 		{
 			edit: "disabled",
 			state: map[source.State]source.State{
-				source.Starting: source.Disabled, source.Ready: source.Disabled, source.Backoff: source.Disabled,
-				source.Parked: source.Disabled, source.Failed: source.Disabled, source.Stopped: source.Disabled,
+				starting: disabled, ready: disabled, backoff: disabled, parked: disabled, failed: disabled,
+				source.Stopped: disabled,
 			},
 		},
-	} {
-		for from, reached := range reach {
+	}
+}
+
+// reach brings a stage, whose entry has the base text, into a state.
+func (s *stage) reach(state source.State, all texts) {
+	switch state {
+	case source.Ready:
+		s.ready()
+	case source.Parked:
+		s.crash()
+		time.Sleep(6 * time.Second)
+		s.crash()
+	case source.Backoff:
+		s.crash()
+	case source.Failed:
+		s.giveUp()
+	case source.Stopped:
+		_ = s.Stop(context.Background()) // the state tells
+	case source.Disabled:
+		s.apply(all.disabled)
+	case source.Starting, source.Stopping:
+	}
+}
+
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	for _, test := range editCases() {
+		for _, from := range []source.State{
+			source.Starting, source.Ready, source.Backoff, source.Parked,
+			source.Failed, source.Stopped, source.Disabled,
+		} {
 			scene(t, test.edit+" while "+string(from), func(t *testing.T) {
 				all := newTexts(t)
 				s := newStage(all.base)
 				defer s.close(t)
-				if from == source.Disabled {
-					s.apply(all.disabled)
-				} else {
-					reached(s)
-				}
+				s.reach(from, all)
 				s.is(t, from)
 				before := s.count()
 				next := map[string]*mcpconfig.Server{

@@ -56,14 +56,16 @@ func TestProgress(t *testing.T) {
 	t.Run("restarts the time, under the client's token", func(t *testing.T) {
 		t.Parallel()
 		who := &client{name: "a"}
-		c := withProgress(within(800*time.Millisecond, tool("progress", args{"n": 8, "ms": 200})), protocol.StringID("mine"))
+		c := within(800*time.Millisecond, tool("progress", args{"n": 8, "ms": 200}))
+		c = withProgress(c, protocol.StringID("mine"))
 		c.Client = who
 		if _, err := s.Call(t.Context(), c); err != nil {
 			t.Error(err)
 		}
 		heard := who.heard()
 		for i, note := range heard {
-			want := fmt.Sprintf(`notifications/progress {"progressToken":"mine","progress":%d,"total":8,"message":"step %d"}`,
+			want := fmt.Sprintf(
+				`notifications/progress {"progressToken":"mine","progress":%d,"total":8,"message":"step %d"}`,
 				i+1, i+1)
 			if note != want {
 				t.Errorf("got  %s\nwant %s", note, want)
@@ -75,7 +77,8 @@ func TestProgress(t *testing.T) {
 	})
 	t.Run("up to a maximum", func(t *testing.T) {
 		t.Parallel()
-		c := withProgress(within(200*time.Millisecond, tool("progress", args{"n": 1000, "ms": 20})), protocol.NumberID(1))
+		c := within(200*time.Millisecond, tool("progress", args{"n": 1000, "ms": 20}))
+		c = withProgress(c, protocol.NumberID(1))
 		began := time.Now()
 		_, err := s.Call(t.Context(), c)
 		contains(t, failed(t, err, source.CallTimeout).Message, "progress", "2.4s")
@@ -93,8 +96,15 @@ func TestProgress(t *testing.T) {
 		}
 	})
 	t.Run("of no call is dropped", func(t *testing.T) {
-		for _, params := range []string{`{"progressToken":4711}`, `{"progressToken":"x"}`, `{}`, `[]`, `{"progressToken":{}}`} {
-			use(t, s, "emit", args{"method": "notifications/progress", "params": Raw(params)})
+		for _, params := range []string{
+			`{"progressToken":4711}`, `{"progressToken":"x"}`, `{"progressToken":{}}`, `{}`, `[]`,
+		} {
+			use(t, s, "emit", args{"method": protocol.NoteProgress, "params": Raw(params)})
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.notes) != 0 {
+			t.Errorf("told elsewhere: %q", r.notes)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func parkedFailure(server string, now *snapshot) *source.Failure {
 func failedFailure(server string, now *snapshot) *source.Failure {
 	f := &source.Failure{
 		Code: source.ServerFailed, Server: server, Message: "the server can't be started",
-		Fix: "mend the cause; garra looks again every few seconds",
+		Fix: "mend the cause, garra looks again every few seconds",
 	}
 	if last := now.status.LastError; last != nil && last.Code == source.SecretMissing {
 		f.Code = source.SecretMissing
@@ -57,14 +57,17 @@ func disabledFailure(entry *mcpconfig.Server) *source.Failure {
 	}
 }
 
-// because adds what went wrong last.
+// because adds what went wrong last. The last failure knows best how to mend a
+// server that can't be started.
 func because(f *source.Failure, now *snapshot) *source.Failure {
-	if last := now.status.LastError; last != nil {
-		f.Message += ": " + last.Message
-		f.Cause = last
-		if last.Code == source.SecretMissing || f.Code == source.ServerFailed {
-			f.Fix = last.Fix
-		}
+	last := now.status.LastError
+	if last == nil {
+		return f
+	}
+	f.Message += ": " + last.Message
+	f.Cause = last
+	if last.Fix != "" && (last.Code == source.SecretMissing || f.Code == source.ServerFailed) {
+		f.Fix = last.Fix
 	}
 	return f
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/garraia/garra/source"
@@ -93,7 +92,7 @@ func TestRestartsLeaveNothingBehind(t *testing.T) {
 			s := r.Server(name)
 			for i := range 50 {
 				if i%2 == 0 {
-					syscall.Kill(s.Status().PID, syscall.SIGKILL)
+					kill(t, s.Status().PID)
 				}
 				if err := s.Restart(t.Context()); err != nil {
 					t.Errorf("restart %d of %s: %v", i, name, err)

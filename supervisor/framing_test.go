@@ -280,7 +280,8 @@ func TestResultsAreNotKept(t *testing.T) {
 	r := newRig(t)
 	s := r.only(misbehaving())
 	for range 10 {
-		if result, err := s.Call(t.Context(), tool("big", args{"bytes": 10 << 20})); err != nil || len(result) < 10<<20 {
+		result, err := s.Call(t.Context(), tool("big", args{"bytes": 10 << 20}))
+		if err != nil || len(result) < 10<<20 {
 			t.Fatalf("%d bytes, %v", len(result), err)
 		}
 	}

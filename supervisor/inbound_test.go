@@ -4,6 +4,8 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -47,17 +49,21 @@ func inFlight(t *testing.T, s *Server, who source.Client) {
 	})
 }
 
+// answers is a client's answer to any question.
+func answers(_ context.Context, method string, _ Raw) (Raw, error) {
+	return Raw(`{"to":"` + method + `","big":9007199254740993}`), nil
+}
+
 func TestQuestionsOfAServer(t *testing.T) {
 	t.Parallel()
-	answers := func(_ context.Context, method string, params Raw) (Raw, error) {
-		return Raw(`{"to":"` + method + `","big":9007199254740993}`), nil
-	}
 	t.Run("go to the client that calls", func(t *testing.T) {
 		t.Parallel()
 		s := newRig(t).only(misbehaving())
 		who := &client{name: "a", ask: answers}
 		for tool1, method := range map[string]string{
-			"ask_roots": "roots/list", "ask_sampling": "sampling/createMessage", "ask_elicitation": "elicitation/create",
+			"ask_roots":       "roots/list",
+			"ask_sampling":    "sampling/createMessage",
+			"ask_elicitation": "elicitation/create",
 		} {
 			result, err := s.Call(t.Context(), from(who, tool(tool1, args{"text": "?"})))
 			if err != nil {
@@ -102,6 +108,10 @@ func TestQuestionsOfAServer(t *testing.T) {
 			t.Errorf("asked a %q, b %q", a.questions(), b.questions())
 		}
 	})
+}
+
+func TestQuestionsOutsideOfCalls(t *testing.T) {
+	t.Parallel()
 	t.Run("go to the hook when no client calls", func(t *testing.T) {
 		t.Parallel()
 		s := newRig(t, func(o *Options) {
@@ -217,18 +227,31 @@ func TestNotificationsOfAServer(t *testing.T) {
 	}
 }
 
-// Notify reaches the server in the order of the calls around it, and is dropped
-// when there is none.
+// Notify reaches the server, and is dropped when there is none.
 func TestNotifyingAServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.only(misbehaving())
-	s.Notify("notifications/roots/list_changed", nil)
+	marker := filepath.Join(r.dir, "cancelled")
+	done := make(chan error, 1)
+	go func() { // ends with the call; the test waits for it
+		_, err := s.Call(t.Context(), within(time.Second, tool("sleep", args{"ms": 60_000, "marker": marker})))
+		done <- err
+	}()
 	use(t, s, "echo", nil)
+	// Whichever of the two came first: initialize was 1.
+	for id := range 2 {
+		s.Notify(protocol.NoteCancelled, Raw(fmt.Sprintf(`{"requestId":%d}`, id+2)))
+	}
+	eventually(t, "the server has heard it", func() bool { return exists(marker) })
+	failed(t, <-done, source.CallTimeout)
 	if err := s.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.Notify("notifications/roots/list_changed", nil)
+	s.Notify(protocol.NoteRootsChanged, nil)
+	if s.Status().State != source.Stopped {
+		t.Errorf("%+v", s.Status())
+	}
 }
 
 // Asking and being asked at the same time doesn't lock anything up.

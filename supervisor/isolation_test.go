@@ -65,7 +65,8 @@ func TestCanaries(t *testing.T) {
 	r.ready("s", "shell")
 	r.state("crashes", source.Backoff)
 	r.state("missing", source.Failed)
-	for _, text := range []string{use(t, r.Server("s"), "env", nil), use(t, r.Server("shell"), "env", nil), read(t, dump)} {
+	own, shells := use(t, r.Server("s"), "env", nil), use(t, r.Server("shell"), "env", nil)
+	for _, text := range []string{own, shells, read(t, dump)} {
 		if strings.Contains(text, "canary-") {
 			t.Errorf("in a server's environment: %q", text)
 		}

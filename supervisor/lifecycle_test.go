@@ -3,12 +3,12 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +31,18 @@ func needProc(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("needs /proc: ", err)
+	}
+}
+
+// kill kills a process.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("killing %d: %v", pid, err)
 	}
 }
 
@@ -210,7 +222,9 @@ func TestServersThatDoNotComeUp(t *testing.T) {
 	}{
 		"exits silently": {
 			misbehaving("--exit-at-start"), source.ServerCrashed,
-			[]string{"ended (exit status 0) before it answered initialize", "it wrote nothing to stderr", "garra mcp logs s"},
+			[]string{
+				"ended (exit status 0) before it answered initialize", "it wrote nothing to stderr", "garra mcp logs s",
+			},
 		},
 		"exits with a code": {
 			misbehaving("--exit-at-start", "--exit-code", "7"), source.ServerCrashed, []string{"exit status 7"},
@@ -263,7 +277,8 @@ func TestCrashDuringACall(t *testing.T) {
 	}{
 		"killed": {func(t *testing.T, s *Server) error {
 			l := s.current.Load().link
-			time.AfterFunc(100*time.Millisecond, func() { syscall.Kill(s.Status().PID, syscall.SIGKILL) })
+			pid := s.Status().PID
+			time.AfterFunc(100*time.Millisecond, func() { kill(t, pid) })
 			_, err := l.call(t.Context(), tool("hang", nil), budget{timeout: time.Minute})
 			return err
 		}, "signal: killed"},
@@ -303,9 +318,7 @@ func TestCallRightAfterAKill(t *testing.T) {
 	s := r.only(misbehaving())
 	for range 5 {
 		pid := s.Status().PID
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		kill(t, pid)
 		eventually(t, "it is gone", func() bool { return !exists(fmt.Sprintf("/proc/%d", pid)) })
 		if got := pidOf(t, s); got == pid {
 			t.Errorf("still %d", got)

@@ -186,8 +186,7 @@ func (o *owner) ended(out *outcome) {
 		if out.failure != nil {
 			o.warn(out.failure.Error())
 		}
-		answer(&o.stoppers, out.failure)
-		o.arrive(next)
+		o.arrive(next, out.failure)
 		return
 	}
 	if out.failure == nil {
@@ -257,7 +256,7 @@ func (o *owner) restart() {
 func (o *owner) become(next source.State) {
 	o.in(0, nil)
 	if o.stopRun == nil {
-		o.arrive(next)
+		o.arrive(next, nil)
 		return
 	}
 	o.next = next
@@ -266,19 +265,21 @@ func (o *owner) become(next source.State) {
 	o.stopRun()
 }
 
-// arrive is the end of become, when no run is left.
-func (o *owner) arrive(next source.State) {
-	answer(&o.stoppers, nil)
+// arrive is the end of become, when no run is left; failure is set when
+// something of the last one is. Who waits hears of it after everybody can see
+// the new state.
+func (o *owner) arrive(next source.State, failure *source.Failure) {
 	switch next {
 	case source.Starting:
 		o.start()
-		return
 	case source.Disabled:
+		o.move(next, nil)
 		answer(&o.starters, disabledFailure(o.entry))
 	default:
+		o.move(next, nil)
 		answer(&o.starters, o.stopped())
 	}
-	o.move(next, nil)
+	answer(&o.stoppers, failure)
 }
 
 // stopped is why a start came to nothing because of a stop.

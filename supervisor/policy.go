@@ -36,7 +36,9 @@ func (p *policy) reset() { p.failures, p.misfires, p.readyAt = 0, 0, time.Time{}
 // before the next one; parked is set when the server failed more than limit
 // times in a row. A run is stable when it was ready for a minute and answered
 // something: failures before it don't count, and the restart is immediate.
-func (p *policy) crashed(now time.Time, answered bool, first time.Duration, limit int) (wait time.Duration, parked bool) {
+func (p *policy) crashed(
+	now time.Time, answered bool, first time.Duration, limit int,
+) (wait time.Duration, parked bool) {
 	stable := answered && !p.readyAt.IsZero() && now.Sub(p.readyAt) >= stableAfter
 	if stable {
 		p.failures = 0

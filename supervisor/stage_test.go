@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -184,4 +185,31 @@ func scene(t *testing.T, name string, play func(t *testing.T)) {
 		t.Parallel()
 		synctest.Test(t, play)
 	})
+}
+
+// hello asks for the server as a call does, in the background.
+func hello(ctx context.Context, s *stage) <-chan error {
+	err := make(chan error, 1)
+	go func() { // ends when the server is ready or won't be; the channel's reader waits
+		_, e := s.Hello(ctx)
+		err <- e
+	}()
+	synctest.Wait()
+	return err
+}
+
+// inBackground does something and hands over what came of it.
+func inBackground(do func() error) <-chan error {
+	err := make(chan error, 1)
+	go func() { err <- do() }() // ends with do; the channel's reader waits for it
+	synctest.Wait()
+	return err
+}
+
+// restart restarts, lets meanwhile play, and returns what came of it.
+func restart(t *testing.T, s *stage, meanwhile func()) error {
+	t.Helper()
+	done := inBackground(func() error { return s.Restart(t.Context()) })
+	meanwhile()
+	return <-done
 }

@@ -30,7 +30,8 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 	}()
 
 	// What doesn't concern the process leaves it alone.
-	r.apply(map[string]fields{"edited": edited.with("allowedTools", []string{"echo"}), "kept": kept, "gone": misbehaving()})
+	tools := edited.with("allowedTools", []string{"echo"})
+	r.apply(map[string]fields{"edited": tools, "kept": kept, "gone": misbehaving()})
 	if got := r.Server("edited").Status(); got.PID != epid || got.State != source.Ready {
 		t.Errorf("%+v", got)
 	}
@@ -235,7 +236,8 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 		vault := &secrets{text: "s3cr3t-"}
 		r := newRig(t, func(o *Options) { o.Secrets = vault })
 		r.apply(map[string]fields{"s": misbehaving().with("env", args{"TOKEN": "vault:KEY"})})
-		contains(t, failed(t, r.state("s", source.Failed).LastError, source.SecretMissing).Error(), "the vault is locked")
+		failure := failed(t, r.state("s", source.Failed).LastError, source.SecretMissing)
+		contains(t, failure.Error(), "the vault is locked")
 		vault.unlock()
 		r.ready("s")
 		contains(t, use(t, r.Server("s"), "env", nil), "TOKEN=s3cr3t-sKEY")

@@ -193,7 +193,8 @@ func askElicitation(c *call) string {
 // askFlood sends requests and waits for none of the answers.
 func askFlood(c *call) string {
 	for i := range c.number("n") {
-		c.out.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"flood-%d","method":%s,"params":{}}`, i, encode(c.text("method"))))
+		method := encode(c.text("method"))
+		c.out.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"flood-%d","method":%s,"params":{}}`, i, method))
 	}
 	return textResult("asked")
 }
