@@ -27,7 +27,7 @@ func TestRestartPolicy(t *testing.T) {
 			if s.running() != 0 || now.Restarts != i || now.LastError == nil {
 				t.Errorf("failure %d: %+v", i+1, now)
 			}
-			time.Sleep(time.Until(now.NextTry))
+			pass(time.Until(now.NextTry))
 			s.is(t, source.Starting)
 		}
 		s.crash()
@@ -39,10 +39,10 @@ func TestRestartPolicy(t *testing.T) {
 		for range 2 {
 			s.ready()
 			s.last().link.answered.Store(true)
-			time.Sleep(time.Second)
+			pass(time.Second)
 			s.crash()
 			now := s.is(t, source.Backoff)
-			time.Sleep(time.Until(now.NextTry))
+			pass(time.Until(now.NextTry))
 		}
 		s.ready()
 		s.crash()
@@ -52,14 +52,14 @@ func TestRestartPolicy(t *testing.T) {
 		s := newStage(plain(func(e *mcpconfig.Server) { e.MaxRestarts = 1 }))
 		defer s.close(t)
 		s.crash()
-		time.Sleep(6 * time.Second)
+		pass(6 * time.Second)
 		s.crash()
 		for i := range 3 {
 			now := s.is(t, source.Parked)
 			if wait := time.Until(now.NextTry); wait < 270*time.Second || wait > 330*time.Second {
 				t.Errorf("try %d in %v", i, wait)
 			}
-			time.Sleep(time.Until(now.NextTry))
+			pass(time.Until(now.NextTry))
 			s.is(t, source.Starting)
 			s.crash()
 		}
@@ -73,12 +73,12 @@ func TestRestartPolicy(t *testing.T) {
 		defer s.close(t)
 		s.ready()
 		s.last().link.answered.Store(true)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		s.crash()
 		if now := s.is(t, source.Parked); !now.NextTry.IsZero() {
 			t.Errorf("next try: %v", now.NextTry)
 		}
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		s.is(t, source.Parked)
 		if s.count() != 1 {
 			t.Errorf("%d runs", s.count())
@@ -97,11 +97,11 @@ func TestRestartAfterAStableRun(t *testing.T) {
 		defer s.close(t)
 		for range 3 {
 			s.crash()
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 		}
 		s.ready()
 		s.last().link.answered.Store(true)
-		time.Sleep(stableAfter)
+		pass(stableAfter)
 		s.crash()
 		s.is(t, source.Starting)
 		if s.count() != 5 {
@@ -117,7 +117,7 @@ func TestRestartAfterAStableRun(t *testing.T) {
 		s := newStage(plain())
 		defer s.close(t)
 		s.ready()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		s.crash()
 		s.is(t, source.Backoff)
 	})
@@ -125,10 +125,10 @@ func TestRestartAfterAStableRun(t *testing.T) {
 		s := newStage(plain())
 		defer s.close(t)
 		s.crash()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		s.ready()
 		s.last().link.answered.Store(true)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if now := s.is(t, source.Ready); now.LastError == nil || now.Restarts != 1 {
 			t.Errorf("%+v", now)
 		}
@@ -140,7 +140,7 @@ func TestCallsWakeAParkedServer(t *testing.T) {
 	park := func(t *testing.T) *stage {
 		s := newStage(plain(func(e *mcpconfig.Server) { e.MaxRestarts = 1 }))
 		s.crash()
-		time.Sleep(6 * time.Second)
+		pass(6 * time.Second)
 		s.crash()
 		s.is(t, source.Parked)
 		return s
@@ -176,12 +176,12 @@ func TestCallsWakeAParkedServer(t *testing.T) {
 		for _, c := range calls {
 			contains(t, failed(t, <-c, source.ServerParked).Error(), "it crashed", "garra mcp restart s")
 		}
-		time.Sleep(29 * time.Second)
+		pass(29 * time.Second)
 		failed(t, <-hello(t.Context(), s), source.ServerParked)
 		if got := s.count() - before; got != 1 {
 			t.Errorf("%d starts", got)
 		}
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		call := hello(t.Context(), s)
 		s.crash()
 		failed(t, <-call, source.ServerParked)
@@ -204,7 +204,7 @@ func TestCallsWakeAParkedServer(t *testing.T) {
 		defer s.close(t)
 		s.crash()
 		call := hello(t.Context(), s)
-		time.Sleep(6 * time.Second)
+		pass(6 * time.Second)
 		s.crash()
 		failed(t, <-call, source.ServerParked)
 		if s.count() != 2 {
@@ -220,7 +220,7 @@ func TestWaitingForAServer(t *testing.T) {
 		defer s.close(t)
 		call := hello(t.Context(), s)
 		s.crash()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		s.ready()
 		if err := <-call; err != nil {
 			t.Error(err)
@@ -260,7 +260,7 @@ func TestWaitingForAServer(t *testing.T) {
 		restarted := inBackground(func() error { return s.Restart(t.Context()) })
 		s.is(t, source.Stopping)
 		call := hello(t.Context(), s)
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		s.ready()
 		if err := errors.Join(<-call, <-restarted); err != nil {
 			t.Error(err)

@@ -213,3 +213,6 @@ func restart(t *testing.T, s *stage, meanwhile func()) error {
 	meanwhile()
 	return <-done
 }
+
+// pass lets virtual time pass.
+func pass(d time.Duration) { time.Sleep(d) }
