@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/garraia/garra/protocol"
@@ -190,6 +191,9 @@ func (s *Session) handle(ctx context.Context, m *protocol.Message, out outlet) (
 	if !s.awaitHello(ctx) {
 		return nil, notGreeted(m.Method)
 	}
+	if !plainMethod(m.Method) {
+		return nil, protocol.Errorf(protocol.CodeMethodNotFound, "method not found: %.60q", m.Method)
+	}
 	return s.view.request(ctx, newExchange(ctx, s, m, out))
 }
 
@@ -260,17 +264,37 @@ func (s *Session) initialize(ctx context.Context, m *protocol.Message) (Raw, err
 	return result, nil
 }
 
-// told takes a notification of the client.
+// told takes a notification of the client. Only what the specification names as
+// one is: a server that doesn't look at the id would take a tools/call without
+// one for a call, past every decision.
 func (s *Session) told(m *protocol.Message) {
-	switch m.Method {
-	case protocol.NoteCancelled:
+	s.mu.Lock()
+	greeted := s.greeted || s.hello != nil
+	s.mu.Unlock()
+	switch {
+	case !greeted || !strings.HasPrefix(m.Method, "notifications/") || !plainMethod(m.Method):
+	case m.Method == protocol.NoteCancelled:
 		s.cancel(m.Params)
-	case protocol.NoteProgress:
-		// of a request that a server made; its token is the server's own
-		s.view.notification(s, m)
 	default:
 		s.view.notification(s, m)
 	}
+}
+
+// plainMethod reports whether a method is a name that every server reads the
+// same way: none that becomes tools/call when it is trimmed or its case changed.
+func plainMethod(method string) bool {
+	for _, r := range method {
+		letter := ('a' <= r && r <= 'z') || ('A' <= r && r <= 'Z') || ('0' <= r && r <= '9')
+		if !letter && !strings.ContainsRune("/_-.$:", r) {
+			return false
+		}
+	}
+	for _, guarded := range []string{protocol.MethodToolsCall, protocol.MethodToolsList, protocol.MethodInitialize} {
+		if method != guarded && strings.EqualFold(method, guarded) {
+			return false
+		}
+	}
+	return true
 }
 
 // cancel ends a running request.

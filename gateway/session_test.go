@@ -301,3 +301,33 @@ func TestMessagesMayFollowInitializeAtOnce(t *testing.T) {
 		t.Errorf("got %s", m.Error)
 	}
 }
+
+func TestACallThatLooksLikeSomethingElseReachesNoServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	e := entry("a")
+	e.DeniedTools = []string{"count"}
+	r.apply(e)
+	c := r.connect("a", `{}`)
+	c.notify("tools/call", callParams("count", "{}"))
+	c.notify("initialize", `{"protocolVersion":"1999"}`)
+	c.notify("notifications/vendor/seen", `{}`)
+	for _, method := range []string{
+		"tools/call ", " tools/call", "Tools/Call", "TOOLS/CALL", "tools/call\\u0000", "tool\\u017f/call",
+	} {
+		id := fmt.Sprint(1000 + len(method))
+		c.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":` + callParams("count", "{}") + `}`)
+		if m := c.answer(id); m.Error == nil || !strings.Contains(string(m.Error), "-32601") {
+			t.Errorf("%q: %s %s", method, m.Result, m.Error)
+		}
+		c.mu.Lock()
+		delete(c.answers, id)
+		c.mu.Unlock()
+	}
+	e = entry("a")
+	e.Origin.Line = 2 // as after an edit
+	r.apply(e)
+	if got := c.text("count", `{}`); got != "1" {
+		t.Errorf("the denied tool ran before: %q", got)
+	}
+}
