@@ -21,6 +21,8 @@ const (
 	reconnectFor   = 30 * time.Second       // a gateway that went may come back
 	reconnectEvery = 200 * time.Millisecond // tries meanwhile
 	maxHeld        = 64 << 20               // bytes of a client that are kept while it is greeted again
+	drainLimit     = 12 * time.Second       // for answers to a client that is done; the gateway's own is shorter
+	stopGrace      = 2 * time.Second        // for the end of a bridge that is to stop
 )
 
 // A bridge carries a client's frames to the running gateway and back. When the
@@ -31,6 +33,7 @@ type bridge struct {
 	server   string
 	log      zerolog.Logger
 	patience time.Duration // how long a gateway may stay away
+	ended    chan struct{} // closed when the client has nothing more to say
 
 	mu       sync.Mutex           // guards all below, and writing to the client
 	out      io.Writer            // to the client
@@ -46,7 +49,8 @@ type bridge struct {
 
 func newBridge(client *adminapi.Client, server string, log zerolog.Logger) *bridge {
 	return &bridge{
-		client: client, server: server, log: log, patience: reconnectFor, running: make(map[protocol.ID]bool),
+		client: client, server: server, log: log, patience: reconnectFor,
+		running: make(map[protocol.ID]bool), ended: make(chan struct{}),
 	}
 }
 
@@ -70,13 +74,34 @@ func (b *bridge) run(ctx context.Context, in io.Reader, out io.Writer) error {
 			cancel(err)
 		}
 	}()
-	err = <-done
+	err = b.await(ctx, done)
 	if cause := context.Cause(ctx); errors.Is(cause, io.EOF) {
 		return nil
 	} else if cause != nil {
 		return cause
 	}
 	return err
+}
+
+// await waits for the gateway's side to end. Once the client is done, or the
+// command is to stop, a client that doesn't read can't hold it up for long.
+func (b *bridge) await(ctx context.Context, done <-chan error) error {
+	limit := drainLimit
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		limit = stopGrace
+	case <-b.ended:
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return nil
+	}
 }
 
 // hangUp ends the connection.
@@ -98,8 +123,11 @@ func (b *bridge) up(in io.Reader) error {
 			b.refuse(tooLarge)
 			continue
 		}
-		if errors.Is(err, io.EOF) && b.drain() {
-			return nil
+		if errors.Is(err, io.EOF) {
+			close(b.ended)
+			if b.drain() {
+				return nil
+			}
 		}
 		if err != nil {
 			return err
