@@ -24,11 +24,20 @@
 // Stopping follows the order of the MCP specification ("Lifecycle", shutdown,
 // stdio): close standard input, wait, SIGTERM, wait, SIGKILL to the whole tree.
 //
+// What survives even that is reported, by Stop and by [Supervisor.Close]. A name
+// that comes back starts only when the last process of that name is gone, since
+// two processes of one server would meet in its files.
+//
 // A run that ends while its server is wanted is a failure, whatever its exit
 // code. The server is then in backoff, later parked: tried again every few
 // minutes, and at once on a call, an edit or a restart. Causes that trying again
 // can't mend (the command isn't there, a variable is unset) make it failed, and
 // it is looked at again until they are gone.
+//
+// A call waits for a server that may become ready within the call's time. One
+// that its server can't have got, since the process was gone before the request
+// was written, is sent to the next run; one that was written fails with its run,
+// since nobody knows how far it got.
 //
 // # Client capabilities
 //

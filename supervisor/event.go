@@ -34,7 +34,8 @@ type Event struct {
 // Hooks are told what happens. They are called from the goroutines that keep
 // servers going and must not block. Any may be nil.
 type Hooks struct {
-	// Event gets every event, in order for each server.
+	// Event gets every event. The changes of one server's state, and warnings
+	// about its starts, come in order; noise may come beside them.
 	Event func(Event)
 	// Stderr gets every line that a server writes to standard error.
 	Stderr func(server, line string)

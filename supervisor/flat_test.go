@@ -79,11 +79,10 @@ func flat(t *testing.T, before usage) {
 func TestRestartsLeaveNothingBehind(t *testing.T) {
 	r := newRig(t)
 	names := []string{"a", "b", "c", "d"}
-	servers := make(map[string]fields)
-	for _, name := range names {
-		servers[name] = misbehaving("--fork-worker", filepath.Join(r.dir, name))
-	}
-	r.apply(servers)
+	r.apply(map[string]fields{
+		"a": misbehaving(), "b": misbehaving("--setsid-worker", filepath.Join(r.dir, "pid")),
+		"c": misbehaving(), "d": misbehaving(),
+	})
 	r.ready(names...)
 	before := usageNow(t)
 	var all sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -75,55 +76,92 @@ func shell(script string, flags ...string) fields {
 }
 
 // However a server is started and whatever it leaves behind: a stop ends all.
+// The entries with a worker write its process id to a file.
 func TestStopEndsTheWholeTree(t *testing.T) {
 	t.Parallel()
 	needProc(t)
+	for name, entry := range map[string]fields{
+		"shell that execs":         shell("exec $SERVER"),
+		"shell that waits":         shell("$SERVER; exit $?"),
+		"floods stderr":            misbehaving("--stderr-flood", "-1", "--ignore-eof"),
+		"ignores the end of input": misbehaving("--ignore-eof"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stopEndsAll(t, entry, "")
+		})
+	}
 	for name, entry := range map[string]func(file string) fields{
-		"shell that execs":    func(string) fields { return shell("exec $SERVER") },
-		"shell that waits":    func(string) fields { return shell("$SERVER; exit $?") },
 		"shell with a worker": func(f string) fields { return shell("sleep 300 & echo $! >" + f + "; exec $SERVER") },
 		"shell that does not pass signals on": func(f string) fields {
 			return shell("trap '' TERM; sleep 300 & echo $! >"+f+"; $SERVER; wait", "--ignore-eof")
 		},
-		"grandchild": func(f string) fields { return misbehaving("--fork-worker", f) },
-		"grandchild in a session of its own": func(f string) fields {
-			return misbehaving("--setsid-worker", f)
-		},
+		"grandchild":                         func(f string) fields { return misbehaving("--fork-worker", f) },
+		"grandchild in a session of its own": func(f string) fields { return misbehaving("--setsid-worker", f) },
 		"daemon": func(f string) fields {
 			return shell("(setsid sh -c 'echo $$ >" + f + "; exec sleep 300' &); exec $SERVER")
 		},
-		"ignores the end of input": func(f string) fields { return misbehaving("--ignore-eof", "--fork-worker", f) },
 		"ignores SIGTERM": func(f string) fields {
 			return misbehaving("--ignore-eof", "--ignore-term", "--setsid-worker", f)
 		},
-		"floods stderr": func(string) fields { return misbehaving("--stderr-flood", "-1", "--ignore-eof") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "pid")
-			r := newRig(t)
-			s := r.only(entry(file))
-			pids := []int{s.Status().PID, pidOf(t, s)}
-			if data, err := os.ReadFile(file); err == nil && len(data) > 0 {
-				pids = append(pids, pidIn(t, file))
-			}
-			for _, pid := range pids {
-				if !alive(pid) {
-					t.Fatalf("%d doesn't run", pid)
-				}
-			}
-			if err := s.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			for _, pid := range pids {
-				if alive(pid) {
-					t.Errorf("%d still runs", pid)
-				}
-			}
-			if got := s.Status(); got.State != source.Stopped || got.PID != 0 || got.LastError != nil {
-				t.Errorf("%+v", got)
-			}
+			stopEndsAll(t, entry(file), file)
 		})
+	}
+}
+
+// stopEndsAll starts a server, stops it, and looks for what is left. The id of
+// its worker, if it has one, will be in a file.
+func stopEndsAll(t *testing.T, entry fields, worker string) {
+	t.Helper()
+	r := newRig(t)
+	s := r.only(entry)
+	pids := []int{s.Status().PID, pidOf(t, s)}
+	if worker != "" {
+		eventually(t, "there is a worker", func() bool {
+			data, err := os.ReadFile(worker)
+			return err == nil && strings.HasSuffix(string(data), "\n")
+		})
+		pids = append(pids, pidIn(t, worker))
+	}
+	for _, pid := range pids {
+		if !alive(pid) {
+			t.Fatalf("%d doesn't run", pid)
+		}
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("%d still runs", pid)
+		}
+	}
+	if got := s.Status(); got.State != source.Stopped || got.PID != 0 || got.LastError != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A process that a signal has stopped can't hear SIGTERM, but can be ended.
+func TestStopOfAStoppedProcess(t *testing.T) {
+	t.Parallel()
+	needProc(t)
+	r := newRig(t)
+	s := r.only(misbehaving())
+	pid := s.Status().PID
+	if out, err := exec.Command("kill", "-STOP", strconv.Itoa(pid)).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v", out, err)
+	}
+	_, err := s.Call(t.Context(), within(100*time.Millisecond, tool("echo", nil)))
+	failed(t, err, source.CallTimeout)
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if alive(pid) {
+		t.Error("it still runs")
 	}
 }
 

@@ -197,6 +197,37 @@ func TestEndingTools(t *testing.T) {
 	}
 }
 
+func TestAnswerAndExit(t *testing.T) {
+	c := start(t)
+	if got := c.call(1, "answer_and_exit", `{"code":4}`); got != "bye" {
+		t.Errorf("got %q", got)
+	}
+	if got := c.exit(); got != 4 {
+		t.Errorf("exit code %d", got)
+	}
+}
+
+func TestCloseStdin(t *testing.T) {
+	c := start(t, "--exit-code", "5")
+	if got := c.call(1, "close_stdin", `{}`); got != "closed" {
+		t.Errorf("got %q", got)
+	}
+	if got := c.exit(); got != 5 { // the end of its input is its end
+		t.Errorf("exit code %d", got)
+	}
+}
+
+func TestAskFlood(t *testing.T) {
+	c := start(t)
+	c.sendCall(1, "ask_flood", `{"method":"roots/list","n":3}`)
+	for i := range 3 {
+		c.want(fmt.Sprintf(`{"jsonrpc":"2.0","id":"flood-%d","method":"roots/list","params":{}}`, i))
+	}
+	if got := c.text(c.message()); got != "asked" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestCloseStdout(t *testing.T) {
 	c := start(t)
 	c.sendCall(1, "close_stdout", `{}`)
