@@ -35,8 +35,10 @@ type bridge struct {
 	patience time.Duration // how long a gateway may stay away
 	ended    chan struct{} // closed when the client has nothing more to say
 
-	mu       sync.Mutex           // guards all below, and writing to the client
-	out      io.Writer            // to the client
+	writing sync.Mutex // held while a frame is written to out; taken after mu
+	out     io.Writer  // to the client
+
+	mu       sync.Mutex           // guards all below
 	conn     net.Conn             // to the gateway; nil while there is none
 	running  map[protocol.ID]bool // the client's requests
 	hello    []byte               // the client's initialize, to be repeated
@@ -200,9 +202,15 @@ func (b *bridge) refuse(e *protocol.TooLargeError) {
 	b.writeLocked(protocol.NewError(e.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%v", e)))
 }
 
-func (b *bridge) writeLocked(m *protocol.Message) {
+func (b *bridge) writeLocked(m *protocol.Message) { b.write(m.Append(nil)) }
+
+// write writes one frame to the client, whole. A client that doesn't read holds
+// up what comes from the gateway, and not what it says itself.
+func (b *bridge) write(frame []byte) {
+	b.writing.Lock()
+	defer b.writing.Unlock()
 	// A client that is gone ends the bridge by its closed input.
-	_, _ = b.out.Write(append(m.Append(nil), '\n'))
+	_, _ = b.out.Write(append(frame, '\n'))
 }
 
 // down carries the gateway's frames to the client, over one connection after
@@ -239,17 +247,26 @@ func (b *bridge) carry(from io.Reader) {
 
 // deliver hands one frame to the client.
 func (b *bridge) deliver(frame []byte) {
+	if b.note(frame) {
+		b.write(frame)
+	}
+}
+
+// note takes an answer off the list of those that are due, and reports whether
+// the frame is for the client.
+func (b *bridge) note(frame []byte) bool {
 	m, err := protocol.Parse(frame)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err == nil && m.IsResponse() {
-		delete(b.running, m.ID)
-		if b.greeting && m.ID == b.helloID {
-			b.greetedLocked()
-			return
-		}
+	if err != nil || !m.IsResponse() {
+		return true
 	}
-	_, _ = b.out.Write(append(frame, '\n')) // as in writeLocked
+	delete(b.running, m.ID)
+	if b.greeting && m.ID == b.helloID {
+		b.greetedLocked()
+		return false
+	}
+	return true
 }
 
 // fail answers a request whose answer is too large to be passed on.
