@@ -316,7 +316,8 @@ func TestACallThatLooksLikeSomethingElseReachesNoServer(t *testing.T) {
 		"tools/call ", " tools/call", "Tools/Call", "TOOLS/CALL", "tools/call\\u0000", "tool\\u017f/call",
 	} {
 		id := fmt.Sprint(1000 + len(method))
-		c.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":` + callParams("count", "{}") + `}`)
+		params := callParams("count", "{}")
+		c.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":` + params + `}`)
 		if m := c.answer(id); m.Error == nil || !strings.Contains(string(m.Error), "-32601") {
 			t.Errorf("%q: %s %s", method, m.Result, m.Error)
 		}
