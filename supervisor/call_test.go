@@ -43,16 +43,18 @@ func TestCallTimeout(t *testing.T) {
 	}
 }
 
+// withProgress returns the call as one that asks for progress.
+func withProgress(c *source.Call, token protocol.ID) *source.Call {
+	params, _ := protocol.ParseObject(c.Params)
+	params.Set("_meta", Raw(fmt.Sprintf(`{"a":1,"progressToken":%s,"b":2}`, token)))
+	c.Params, c.Progress = params.Raw(), token
+	return c
+}
+
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.only(misbehaving())
-	withProgress := func(c *source.Call, token protocol.ID) *source.Call {
-		params, _ := protocol.ParseObject(c.Params)
-		params.Set("_meta", Raw(fmt.Sprintf(`{"a":1,"progressToken":%s,"b":2}`, token)))
-		c.Params, c.Progress = params.Raw(), token
-		return c
-	}
 	t.Run("restarts the time, under the client's token", func(t *testing.T) {
 		t.Parallel()
 		who := &client{name: "a"}
@@ -129,17 +131,12 @@ func TestCancellation(t *testing.T) {
 		t.Parallel()
 		marker := filepath.Join(t.TempDir(), "cancelled")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		done := make(chan error, 1)
+		done := running(ctx, t, s, marker)
 		beside := make(chan error, 1)
 		go func() { // ends with the call; the test waits for it
-			_, err := s.Call(ctx, tool("sleep", args{"ms": 60_000, "marker": marker}))
-			done <- err
-		}()
-		go func() { // likewise
 			_, err := s.Call(t.Context(), tool("sleep", args{"ms": 200}))
 			beside <- err
 		}()
-		use(t, s, "echo", nil)
 		why := &source.CancelError{Reason: "user pressed escape"}
 		cancel(why)
 		err := <-done

@@ -4,7 +4,6 @@ package supervisor
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -227,29 +226,39 @@ func TestNotificationsOfAServer(t *testing.T) {
 	}
 }
 
+// running makes a call that lasts until ctx ends, and returns once the server is
+// at it. The server writes the marker when it is told that the call is cancelled.
+func running(ctx context.Context, t *testing.T, s *Server, marker string) <-chan error {
+	t.Helper()
+	who := &client{name: "runner"}
+	c := from(who, tool("progress", args{"n": 10_000, "ms": 20, "marker": marker}))
+	c = withProgress(c, protocol.StringID("p"))
+	done := make(chan error, 1)
+	go func() { // ends with ctx; the channel's reader waits for it
+		_, err := s.Call(ctx, c)
+		done <- err
+	}()
+	eventually(t, "the server is at it", func() bool { return len(who.heard()) > 0 })
+	return done
+}
+
 // Notify reaches the server, and is dropped when there is none.
 func TestNotifyingAServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.only(misbehaving())
 	marker := filepath.Join(r.dir, "cancelled")
-	done := make(chan error, 1)
-	go func() { // ends with the call; the test waits for it
-		_, err := s.Call(t.Context(), within(time.Second, tool("sleep", args{"ms": 60_000, "marker": marker})))
-		done <- err
-	}()
-	use(t, s, "echo", nil)
-	// Whichever of the two came first: initialize was 1.
-	for id := range 2 {
-		s.Notify(protocol.NoteCancelled, Raw(fmt.Sprintf(`{"requestId":%d}`, id+2)))
-	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := running(ctx, t, s, marker)
+	s.Notify(protocol.NoteCancelled, Raw(`{"requestId":2}`)) // initialize was 1
 	eventually(t, "the server has heard it", func() bool { return exists(marker) })
-	failed(t, <-done, source.CallTimeout)
+	cancel()
+	failed(t, <-done, source.CallCancelled)
 	if err := s.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.Notify(protocol.NoteRootsChanged, nil)
-	if s.Status().State != source.Stopped {
+	if s.Status().State != source.Stopped || r.saw("did not take") != "" {
 		t.Errorf("%+v", s.Status())
 	}
 }

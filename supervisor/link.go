@@ -78,8 +78,9 @@ func (l *link) send(ctx Context, m *protocol.Message) (begun bool, err error) {
 func (l *link) notify(method string, params Raw) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.limits.note)
 	defer cancel()
-	if _, err := l.send(ctx, protocol.NewNotification(method, params)); err != nil {
-		l.trouble(fmt.Sprintf("the server did not take %s: %v", method, err))
+	_, err := l.send(ctx, protocol.NewNotification(method, params))
+	if errors.Is(err, context.DeadlineExceeded) { // any other error is that the run ends
+		l.trouble(fmt.Sprintf("the server did not take %s within %s", method, l.limits.note))
 	}
 }
 
