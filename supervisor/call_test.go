@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -258,19 +259,55 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// The last words of a server that answers and exits are heard.
+// The last words of a server that answers and exits are heard, also when much is
+// read before them.
 func TestAnswerRightBeforeTheExit(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.only(misbehaving())
-	for range 10 {
+	needProc(t)
+	var pid atomic.Int64
+	r := newRig(t, func(o *Options) {
+		told := o.Hooks.Event
+		o.Hooks.Event = func(e Event) {
+			told(e)
+			if p := int(pid.Load()); e.Kind == EventNoise && p != 0 {
+				eventually(t, "the process is gone", func() bool { return !alive(p) })
+				<-time.After(50 * time.Millisecond)
+			}
+		}
+	})
+	s := r.only(misbehaving("--noise-before-reply"))
+	for range 3 {
+		pid.Store(int64(s.Status().PID))
 		if got := use(t, s, "answer_and_exit", args{"code": 3}); got != "bye" {
 			t.Errorf("%q", got)
 		}
+		pid.Store(0)
 		r.state("s", source.Backoff)
 		if err := s.Restart(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A call that was answered isn't cancelled, and initialize never is ("Lifecycle"
+// and "Cancellation" in the specification).
+func TestNoNeedlessCancellation(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.only(misbehaving("--slow-init", "200ms"))
+	_, err := s.Call(t.Context(), &source.Call{Method: protocol.MethodInitialize, Timeout: 50 * time.Millisecond})
+	failed(t, err, source.CallTimeout)
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := s.Call(ctx, tool("echo", nil)); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+	s.Notify(protocol.NoteCancelled, Raw(`{"requestId":"last"}`)) // the server has heard all before it
+	eventually(t, "the server has read all", func() bool { return len(linesOf(r, "s")) > 0 })
+	if got := linesOf(r, "s"); len(got) != 1 || !strings.Contains(got[0], `"last"`) {
+		t.Errorf("%q", got)
 	}
 }
 

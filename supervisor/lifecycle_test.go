@@ -273,7 +273,7 @@ func TestServersThatDoNotComeUp(t *testing.T) {
 		},
 		"never answers": {
 			misbehaving("--never-init").with("timeoutSecs", 0.3), source.CallTimeout,
-			[]string{"did not answer initialize within 300ms", "raise timeoutSecs"},
+			[]string{"did not answer initialize within 300ms", "raise timeoutSecs", "it wrote nothing to stderr"},
 		},
 		"is too slow": {
 			misbehaving("--slow-init", "1m").with("timeoutSecs", 0.3), source.CallTimeout, []string{"within 300ms"},

@@ -36,14 +36,7 @@ func TestAnyLife(t *testing.T) {
 		"process": texts.process, "disabled": texts.disabled,
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		var failure any // rapid fails by a panic, which must not leave the bubble's goroutine
-		synctest.Test(t, func(*testing.T) {
-			defer func() { failure = recover() }()
-			play(rt, all)
-		})
-		if failure != nil {
-			panic(failure)
-		}
+		rapid.SyncTest(rt, func(rt *rapid.T) { play(rt, all) })
 	})
 }
 

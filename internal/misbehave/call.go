@@ -88,7 +88,9 @@ func (s *server) cancel(params json.RawMessage) {
 	defer s.mu.Unlock()
 	if c := s.running[string(p.RequestID)]; c != nil {
 		c.cancel()
+		return
 	}
+	s.out.note("nothing to cancel: " + string(p.RequestID))
 }
 
 // ask sends the client a request and returns its answer as a tool's result.
