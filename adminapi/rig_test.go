@@ -149,14 +149,22 @@ func (r *rig) ask(method, path string) (status int, body map[string]any) {
 // state waits until a server is in a state.
 func (r *rig) state(name string, want source.State) {
 	r.t.Helper()
+	r.eventually(name+" is "+string(want), func() bool {
+		return r.supervisor.Server(name).Status().State == want
+	})
+}
+
+// eventually waits for a condition.
+func (r *rig) eventually(what string, holds func() bool) {
+	r.t.Helper()
 	deadline := time.After(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for r.supervisor.Server(name).Status().State != want {
+	for !holds() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			r.t.Fatalf("%s is %s, never %s", name, r.supervisor.Server(name).Status().State, want)
+			r.t.Fatalf("never happened: %s", what)
 		}
 	}
 }

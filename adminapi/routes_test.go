@@ -124,6 +124,11 @@ func TestReadyWhenEveryServerWasTried(t *testing.T) {
 	}
 	r.state("slow", source.Ready)
 	r.state("broken", source.Failed)
+	// A server that is ready counts once its tools were listed.
+	r.eventually("readyz says that all were tried", func() bool {
+		status, _ := r.ask("GET", "/readyz")
+		return status == http.StatusOK
+	})
 	body = r.ok("GET", "/readyz")
 	servers, _ := body["servers"].(map[string]any)
 	if body["ready"] != true || servers["slow"] != "ready" || servers["broken"] != "failed" {
