@@ -208,10 +208,10 @@ func TestTokensAreStoredAsDigests(t *testing.T) {
 	if err := other.Revoke(token.ID); err != nil {
 		t.Error(err)
 	}
-	if _, ok := tokens.Find(secret); ok || !Revoked(tokenPrincipal(token.ID), tokens) {
+	if _, ok := tokens.Find(secret); ok || !tokens.Revoked()(tokenPrincipal(token.ID)) {
 		t.Error("a revoked token is let in")
 	}
-	if Revoked("local", tokens) || Revoked(tokenPrincipal(second.ID), tokens) {
+	if revoked := tokens.Revoked(); revoked("local") || revoked(tokenPrincipal(second.ID)) {
 		t.Error("somebody else's token was revoked")
 	}
 	if err := tokens.Revoke("nobody"); err == nil {

@@ -4,22 +4,13 @@
 
 package adminapi
 
-import (
-	"net"
-	"os"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// sameUser asks the kernel who is at the other end (unix(4), LOCAL_PEERCRED).
-func sameUser(conn net.Conn) bool {
-	raw, err := rawConn(conn)
+// peerUID is the user at the other end of a socket (unix(4), LOCAL_PEERCRED).
+func peerUID(fd int) (uint32, error) {
+	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {
-		return false
+		return 0, err
 	}
-	var cred *unix.Xucred
-	err = raw.Control(func(fd uintptr) {
-		cred, _ = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
-	})
-	return err == nil && cred != nil && (int(cred.Uid) == os.Geteuid() || cred.Uid == 0)
+	return cred.Uid, nil
 }

@@ -142,12 +142,6 @@ func (t *Tokens) Find(secret string) (token Token, ok bool) {
 	return Token{}, false
 }
 
-// Has reports whether a token with that id is still there.
-func (t *Tokens) Has(id string) bool {
-	list, err := t.List()
-	return err == nil && slices.ContainsFunc(list, func(token Token) bool { return token.ID == id })
-}
-
 // change reads the file, has it changed and writes it, under a lock that other
 // processes honour.
 func (t *Tokens) change(edit func([]Token) ([]Token, error)) error {
@@ -210,9 +204,16 @@ func digest(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Revoked reports whether a principal was the holder of a token that is no
-// longer there.
-func Revoked(principal string, tokens *Tokens) bool {
-	id, ok := strings.CutPrefix(principal, tokenPrincipal(""))
-	return ok && !tokens.Has(id)
+// Revoked looks at the tokens once and returns a function that reports whether a
+// principal was the holder of one that is no longer there. Of a file that can't
+// be read, no token is.
+func (t *Tokens) Revoked() func(principal string) bool {
+	list, err := t.List()
+	if err != nil {
+		list = nil
+	}
+	return func(principal string) bool {
+		id, ok := strings.CutPrefix(principal, tokenPrincipal(""))
+		return ok && !slices.ContainsFunc(list, func(token Token) bool { return token.ID == id })
+	}
 }

@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/garraia/garra/catalog"
@@ -105,7 +104,7 @@ func (a aggregate) callTool(ctx context.Context, x *exchange) (Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	item, err := a.gateway.exposedTool(ctx, name)
+	item, err := a.gateway.exposed(ctx, catalog.Tools, name)
 	if item == nil && err == nil {
 		return nil, protocol.Errorf(protocol.CodeInvalidParams, "unknown tool: %q", name)
 	}
@@ -223,7 +222,7 @@ func (a aggregate) setLevel(ctx context.Context, x *exchange) (Raw, error) {
 
 // notification implements view: only what concerns all servers has a meaning.
 func (a aggregate) notification(_ *Session, m *protocol.Message) {
-	if slices.Contains([]string{protocol.NoteRootsChanged, protocol.NoteInitialized}, m.Method) {
+	if m.Method == protocol.NoteRootsChanged || m.Method == protocol.NoteInitialized {
 		a.gateway.rootsChanged()
 	}
 }

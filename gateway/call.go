@@ -52,13 +52,9 @@ func outcome(result Raw, err error) (Raw, error) {
 	return failedResult(f), nil
 }
 
-// exposedTool finds the tool behind a name that clients of all servers use. A
-// server whose tools aren't known yet is waited for, or woken, if the name may
-// be one of its.
-func (g *Gateway) exposedTool(ctx context.Context, name string) (*catalog.Item, error) {
-	return g.exposed(ctx, catalog.Tools, name)
-}
-
+// exposed finds the item behind a name that clients of all servers use. A server
+// whose items aren't known yet is waited for, or woken, if the name may be one of
+// its.
 func (g *Gateway) exposed(ctx context.Context, kind catalog.Kind, name string) (*catalog.Item, error) {
 	if item := g.catalog.Find(kind, name); item != nil {
 		return item, nil

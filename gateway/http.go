@@ -47,10 +47,14 @@ type httpHandler struct {
 // refuse answers an HTTP request that is no valid MCP request, in the form of a
 // JSON-RPC error, which MCP clients read.
 func refuse(w http.ResponseWriter, status, code int, format string, args ...any) {
-	m := protocol.NewError(protocol.ID{}, protocol.Errorf(code, format, args...))
+	refuseRequest(w, status, protocol.ID{}, protocol.Errorf(code, format, args...))
+}
+
+// refuseRequest is refuse for a request whose id is known.
+func refuseRequest(w http.ResponseWriter, status int, id protocol.ID, e *protocol.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(m.Append(nil), '\n'))
+	w.Write(append(protocol.NewError(id, e).Append(nil), '\n'))
 }
 
 // post takes messages of a client.
@@ -74,8 +78,7 @@ func (h *httpHandler) post(w http.ResponseWriter, r *http.Request) {
 	}
 	messages, err := s.parse(body)
 	if err != nil {
-		e := parseError(err)
-		refuse(w, http.StatusBadRequest, e.Code, "%s", e.Message)
+		refuseRequest(w, http.StatusBadRequest, protocol.ID{}, parseError(err))
 		return
 	}
 	s.exchange(w, r, messages)
@@ -85,14 +88,13 @@ func (h *httpHandler) post(w http.ResponseWriter, r *http.Request) {
 func (h *httpHandler) begin(w http.ResponseWriter, r *http.Request, body []byte) {
 	m, err := protocol.ParseStrict(body)
 	if err != nil {
-		e := parseError(err)
-		refuse(w, http.StatusBadRequest, e.Code, "%s", e.Message)
+		refuseRequest(w, http.StatusBadRequest, protocol.ID{}, parseError(err))
 		return
 	}
 	if m.Method != protocol.MethodInitialize || !m.IsRequest() {
 		e := asError(notGreeted(m.Method))
 		if m.IsRequest() {
-			refuseRequest(w, m, e)
+			refuseRequest(w, http.StatusBadRequest, m.ID, e)
 			return
 		}
 		refuse(w, http.StatusBadRequest, e.Code, "no %s header: %s", headerSession, e.Message)
@@ -113,13 +115,6 @@ func (h *httpHandler) begin(w http.ResponseWriter, r *http.Request, body []byte)
 		s.close()
 	}
 	w.Write(events[0].message)
-}
-
-// refuseRequest refuses a request outside of a session, with its id.
-func refuseRequest(w http.ResponseWriter, m *protocol.Message, e *protocol.Error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadRequest)
-	w.Write(append(protocol.NewError(m.ID, e).Append(nil), '\n'))
 }
 
 // get opens the session's own stream, or one that broke off.

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -138,13 +139,8 @@ func (s *httpSession) newStream(requests int, oneWay bool) *stream {
 	s.streams[t.id] = t
 	s.order = append(s.order, t.id)
 	if len(s.order) > maxStreams {
-		for i, id := range s.order {
-			if s.streams[id].finished() {
-				delete(s.streams, id)
-				s.order = append(s.order[:i:i], s.order[i+1:]...)
-				break
-			}
-		}
+		i := slices.IndexFunc(s.order, func(id string) bool { return s.streams[id].finished() })
+		s.dropLocked(i)
 	}
 	return t
 }
@@ -153,13 +149,16 @@ func (s *httpSession) newStream(requests int, oneWay bool) *stream {
 func (s *httpSession) forget(t *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.streams, t.id)
-	for i, id := range s.order {
-		if id == t.id {
-			s.order = append(s.order[:i:i], s.order[i+1:]...)
-			return
-		}
+	s.dropLocked(slices.Index(s.order, t.id))
+}
+
+// dropLocked drops the stream at a place in the order; none when it is negative.
+func (s *httpSession) dropLocked(i int) {
+	if i < 0 {
+		return
 	}
+	delete(s.streams, s.order[i])
+	s.order = slices.Delete(s.order, i, i+1)
 }
 
 // resume finds the stream and the place that an event id names.
@@ -175,12 +174,6 @@ func (s *httpSession) resume(last string) (*stream, uint64, error) {
 		return nil, 0, fmt.Errorf("the stream of event %.40q is over", last)
 	}
 	return t, seq, nil
-}
-
-func (s *httpSession) isGreeted() bool {
-	s.Session.mu.Lock()
-	defer s.Session.mu.Unlock()
-	return s.greeted
 }
 
 // primes reports whether streams begin with an event without a message, which

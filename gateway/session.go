@@ -210,6 +210,11 @@ func (s *Session) awaitHello(ctx context.Context) bool {
 	case <-hello:
 	case <-ctx.Done():
 	}
+	return s.isGreeted()
+}
+
+// isGreeted reports whether the handshake was made.
+func (s *Session) isGreeted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.greeted
@@ -245,10 +250,7 @@ func (s *Session) initialize(ctx context.Context, m *protocol.Message) (Raw, err
 	if err != nil {
 		return nil, protocol.Errorf(protocol.CodeInvalidParams, "initialize without a protocolVersion")
 	}
-	s.mu.Lock()
-	again := s.greeted
-	s.mu.Unlock()
-	if again {
+	if s.isGreeted() {
 		return nil, protocol.Errorf(protocol.CodeInvalidRequest, "initialize was done before")
 	}
 	result, revision, err := s.view.initialize(ctx, protocol.Revision(wants))
@@ -318,10 +320,7 @@ func (s *Session) cancel(params Raw) {
 
 // tell sends a notification that belongs to no request.
 func (s *Session) tell(method string, params Raw) {
-	s.mu.Lock()
-	greeted := s.greeted
-	s.mu.Unlock()
-	if greeted {
+	if s.isGreeted() {
 		s.own.push(protocol.NewNotification(method, params))
 	}
 }

@@ -123,7 +123,7 @@ func (v single) notification(_ *Session, m *protocol.Message) {
 		if u.current.Load().entry.ForwardRoots {
 			u.src.Notify(protocol.NoteRootsChanged, nil)
 		}
-	case protocol.NoteCancelled, protocol.NoteProgress:
+	case protocol.NoteProgress:
 	default:
 		u.src.Notify(m.Method, m.Params)
 	}

@@ -25,7 +25,6 @@ const (
 	CallTimeout    Code = "call.timeout"
 	FrameTooLarge  Code = "frame.too_large"
 	CallCancelled  Code = "call.cancelled"
-	CallAmbiguous  Code = "call.ambiguous_client"
 )
 
 // A Failure is why a source could not do what was asked, in words for a person.

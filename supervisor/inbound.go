@@ -22,7 +22,7 @@ func (l *link) told(m *protocol.Message) {
 	case protocol.NoteCancelled:
 		return // garra answers what it was asked; nothing is lost
 	case protocol.NoteMessage:
-		if c := l.onlyClient(); c != nil {
+		if c, _ := l.onlyClient(); c != nil {
 			c.client.Notify(m.Method, m.Params)
 			return
 		}
@@ -56,16 +56,16 @@ func (l *link) progress(m *protocol.Message) {
 	c.client.Notify(m.Method, params.Raw())
 }
 
-// onlyClient returns a call in flight when all that are belong to one client.
-func (l *link) onlyClient() *call {
+// onlyClient returns a call in flight when all that are belong to one client,
+// and how many clients have any.
+func (l *link) onlyClient() (only *call, clients int) {
 	found := l.clients()
-	if len(found) != 1 {
-		return nil
+	if len(found) == 1 {
+		for _, c := range found {
+			only = c
+		}
 	}
-	for _, c := range found {
-		return c
-	}
-	return nil
+	return only, len(found)
 }
 
 // ask answers a request of the server, in a goroutine of its own: a client may
@@ -95,16 +95,14 @@ func (l *link) forwardAsk(ctx Context, m *protocol.Message) (Raw, error) {
 	if m.Method == protocol.MethodPing {
 		return Raw("{}"), nil
 	}
-	found := l.clients()
+	c, clients := l.onlyClient()
 	switch {
-	case len(found) == 1:
-		for _, c := range found {
-			return c.client.Ask(ctx, m.Method, m.Params)
-		}
-	case len(found) > 1:
+	case c != nil:
+		return c.client.Ask(ctx, m.Method, m.Params)
+	case clients > 1:
 		return nil, protocol.Errorf(protocol.CodeInvalidRequest,
 			"calls of %d clients are in flight, so garra can't tell whom %s is for; "+
-				"sharing: session gives each client its own process", len(found), m.Method)
+				"sharing: session gives each client its own process", clients, m.Method)
 	}
 	if l.hooks.Request == nil {
 		return nil, protocol.Errorf(protocol.CodeMethodNotFound, "no client is there to ask")

@@ -302,7 +302,7 @@ func (d *daemon) attend(ctx context.Context, server *adminapi.Server) error {
 		case <-hangup:
 			_ = d.reload(ctx) // as above
 		case <-revoked.C:
-			d.gateway.EndSessions(func(p string) bool { return adminapi.Revoked(p, d.tokens) })
+			d.gateway.EndSessions(d.tokens.Revoked())
 		case err := <-server.Failed():
 			return err
 		case <-ctx.Done():
