@@ -15,8 +15,12 @@ type Catalog struct {
 	mu       sync.RWMutex // guards all below
 	listings map[string]*Listing
 	byName   map[Kind]map[string]*Item // of usable items: by exposed name, URI or template
-	clashes  []*Item                   // that another server's item hides
+	clashes  []Clash
 }
+
+// A Clash is two usable items that clients of all servers would ask for by the
+// same name or URI: they get the first of them, by server name.
+type Clash struct{ Shown, Hidden *Item }
 
 // New returns an empty Catalog.
 func New() *Catalog {
@@ -72,8 +76,8 @@ func (c *Catalog) index() {
 				if item.Problem != "" {
 					continue
 				}
-				if names[item.exposedKey()] != nil {
-					c.clashes = append(c.clashes, item)
+				if shown := names[item.exposedKey()]; shown != nil {
+					c.clashes = append(c.clashes, Clash{shown, item})
 					continue
 				}
 				names[item.exposedKey()] = item
@@ -130,9 +134,8 @@ func (c *Catalog) Find(kind Kind, name string) *Item {
 	return c.byName[kind][name]
 }
 
-// Clashes returns the items that another server's item of the same name or URI
-// hides.
-func (c *Catalog) Clashes() []*Item {
+// Clashes returns what can't be seen since another server has the same.
+func (c *Catalog) Clashes() []Clash {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return slices.Clone(c.clashes)

@@ -65,7 +65,7 @@ func TestResourcesAreRoutedByURIThenTemplate(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", uri, got, want)
 		}
 	}
-	if clashes := c.Clashes(); len(clashes) != 1 || clashes[0].Server != "b" {
+	if clashes := c.Clashes(); len(clashes) != 1 || clashes[0].Hidden.Server != "b" || clashes[0].Shown.Server != "a" {
 		t.Errorf("clashes: %v", clashes)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/garraia/garra/protocol"
@@ -34,6 +35,14 @@ const (
 
 // Kinds are all kinds, in the order in which they are discovered.
 func Kinds() []Kind { return []Kind{Tools, Prompts, Resources, Templates} }
+
+// Singular is what one item of the kind is called.
+func (k Kind) Singular() string {
+	if k == Templates {
+		return "resource template"
+	}
+	return strings.TrimSuffix(string(k), "s")
+}
 
 // method lists the items of the kind.
 func (k Kind) method() string {

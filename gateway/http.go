@@ -101,7 +101,7 @@ func (h *httpHandler) begin(w http.ResponseWriter, r *http.Request, body []byte)
 		return
 	}
 	s := h.sessions.open(h.gateway.view(r.PathValue("server")), h.principal(r))
-	t := newStream("", 1)
+	t := newStream("", 1, &s.backlog)
 	s.receive(m, t)
 	events, _ := t.next(r.Context(), t.attach(), 0)
 	if len(events) == 0 {
@@ -230,6 +230,8 @@ func (s *httpSession) exchange(w http.ResponseWriter, r *http.Request, messages 
 		return
 	}
 	t := s.newStream(requests, !accepts(r, "text/event-stream"))
+	t.connected(1)
+	defer t.connected(-1)
 	for _, m := range messages {
 		s.receive(m, t)
 	}
@@ -269,6 +271,8 @@ func (s *httpSession) respondJSON(w http.ResponseWriter, r *http.Request, t *str
 			if m, err := protocol.Parse(e.message); err == nil && m.IsResponse() {
 				w.Header().Set("Content-Type", "application/json")
 				w.Header().Set("Content-Length", fmt.Sprint(len(e.message)))
+				// A response without deadlines, as tests have it, just has none.
+				_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sse.WriteTimeout(len(e.message))))
 				w.Write(e.message)
 				return
 			}

@@ -73,15 +73,21 @@ func (c *httpClient) post(body string, headers ...string) (int, string) {
 func (r *rig) connectHTTP(url, capabilities string) *httpClient {
 	r.t.Helper()
 	c := &httpClient{t: r.t, url: url, who: "ann"}
+	c.initialize(capabilities)
+	return c
+}
+
+// initialize makes the handshake.
+func (c *httpClient) initialize(capabilities string) {
+	c.t.Helper()
 	status, body := c.post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
 		`{"protocolVersion":"2025-11-25","capabilities":` + capabilities + `}}`)
 	if status != 200 || c.session == "" {
-		r.t.Fatalf("initialize: %d %s", status, body)
+		c.t.Fatalf("initialize: %d %s", status, body)
 	}
 	if status, body := c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); status != 202 {
-		r.t.Fatalf("initialized: %d %s", status, body)
+		c.t.Fatalf("initialized: %d %s", status, body)
 	}
-	return c
 }
 
 func toolCall(id int, name, arguments string) string {
@@ -229,6 +235,30 @@ func TestHTTPStreamIsResumedBehindTheLastEvent(t *testing.T) {
 	}
 	if resp := c.do(t.Context(), http.MethodGet, "", "Last-Event-Id", "99-1"); resp.StatusCode != 400 {
 		t.Errorf("an unknown event: %d", resp.StatusCode)
+	}
+	if resp := c.do(t.Context(), http.MethodGet, "", "Last-Event-Id", "0-7"); resp.StatusCode != 400 {
+		t.Errorf("an event that is still to come: %d", resp.StatusCode)
+	}
+}
+
+func TestOnePrincipalsSessionsAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	url := r.serveHTTP().URL + "/mcp"
+	bob := &httpClient{t: t, url: url, who: "bob"}
+	bob.initialize(`{}`)
+	used := r.connectHTTP(url, `{}`)
+	used.do(t.Context(), http.MethodGet, "") // a stream that is open
+	first := r.connectHTTP(url, `{}`)
+	for range 999 {
+		r.connectHTTP(url, `{}`)
+	}
+	ping := `{"jsonrpc":"2.0","id":9,"method":"ping"}`
+	for c, want := range map[*httpClient]int{bob: 200, used: 200, first: 404} {
+		if status, body := c.post(ping); status != want {
+			t.Errorf("%s: %d %s, want %d", c.who, status, body, want)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 const (
 	sessionIdle = time.Hour // without a request and an open stream, a session ends
-	maxSessions = 10_000    // over HTTP; past it the one unused for longest ends
+	maxSessions = 1000      // of one principal over HTTP; past it the one unused for longest ends
 )
 
 // httpSessions are the sessions over HTTP. They are safe for concurrent use.
@@ -29,6 +29,7 @@ type httpSessions struct {
 type httpSession struct {
 	*Session
 	standing *stream // for what belongs to no request
+	backlog  backlog // of all streams
 
 	mu      sync.Mutex // guards all below
 	streams map[string]*stream
@@ -43,18 +44,15 @@ func newHTTPSessions(g *Gateway) *httpSessions {
 
 // open begins a session.
 func (h *httpSessions) open(v view, principal string) *httpSession {
-	standing := newStream("0", -1)
-	s := &httpSession{
-		Session:  h.gateway.open(v, principal, standing),
-		standing: standing,
-		streams:  map[string]*stream{standing.id: standing},
-		used:     time.Now(),
-	}
+	s := &httpSession{used: time.Now()}
+	s.standing = newStream("0", -1, &s.backlog)
+	s.streams = map[string]*stream{s.standing.id: s.standing}
+	s.Session = h.gateway.open(v, principal, s.standing)
 	h.mu.Lock()
 	h.byID[s.id] = s
 	h.mu.Unlock()
 	go h.watch(s) // ends with the session
-	h.evict()
+	h.evict(s)
 	return s
 }
 
@@ -80,19 +78,24 @@ func (h *httpSessions) watch(s *httpSession) {
 	}
 }
 
-// evict ends the session that was unused for longest when there are too many.
-func (h *httpSessions) evict() {
-	h.mu.Lock()
+// evict makes room for a session when its principal has too many: the one of
+// them ends that was unused for longest. One in use never does.
+func (h *httpSessions) evict(added *httpSession) {
 	var oldest *httpSession
-	if len(h.byID) > maxSessions {
-		for _, s := range h.byID {
-			if oldest == nil || s.unused() > oldest.unused() {
-				oldest = s
-			}
+	var longest time.Duration
+	count := 0
+	h.mu.Lock()
+	for _, s := range h.byID {
+		if s.principal != added.principal {
+			continue
+		}
+		count++
+		if unused := s.unused(); unused > longest && s != added {
+			oldest, longest = s, unused
 		}
 	}
 	h.mu.Unlock()
-	if oldest != nil {
+	if count > maxSessions && oldest != nil {
 		oldest.close()
 	}
 }
@@ -134,12 +137,15 @@ func (s *httpSession) newStream(requests int, oneWay bool) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next++
-	t := newStream(strconv.FormatUint(s.next, 10), requests)
+	t := newStream(strconv.FormatUint(s.next, 10), requests, &s.backlog)
 	t.oneWay = oneWay
 	s.streams[t.id] = t
 	s.order = append(s.order, t.id)
-	if len(s.order) > maxStreams {
-		i := slices.IndexFunc(s.order, func(id string) bool { return s.streams[id].finished() })
+	for len(s.order) > maxStreams || s.backlog.Load() > backlogBytes/2 { // a client wants the newest back
+		i := slices.IndexFunc(s.order, func(id string) bool { return s.streams[id].abandoned() })
+		if i < 0 {
+			break
+		}
 		s.dropLocked(i)
 	}
 	return t
@@ -157,6 +163,7 @@ func (s *httpSession) dropLocked(i int) {
 	if i < 0 {
 		return
 	}
+	s.streams[s.order[i]].drop()
 	delete(s.streams, s.order[i])
 	s.order = slices.Delete(s.order, i, i+1)
 }
@@ -170,8 +177,11 @@ func (s *httpSession) resume(last string) (*stream, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.streams[id]
-	if t == nil {
+	switch {
+	case t == nil:
 		return nil, 0, fmt.Errorf("the stream of event %.40q is over", last)
+	case !t.has(seq):
+		return nil, 0, fmt.Errorf("event %.40q was never sent", last)
 	}
 	return t, seq, nil
 }

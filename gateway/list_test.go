@@ -125,6 +125,19 @@ func TestNamesDoNotDependOnOtherServers(t *testing.T) {
 	}
 }
 
+func TestSharedURIsAreReported(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"), entry("b"))
+	c := r.connect("", `{}`)
+	if m := c.request("resources/list", `{}`); m.Error != nil {
+		t.Errorf("got %s", m.Error)
+	}
+	if !r.warned(`b: server "a" has the resource "test://static/one" too`) {
+		t.Errorf("warnings: %q", r.warnings)
+	}
+}
+
 func TestDuplicateToolNamesOfOneServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

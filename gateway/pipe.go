@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	pipeQueueBytes = 64 << 20         // of messages that a client on a pipe hasn't read yet
+	pipeQueueBytes = 64 << 20         // of messages that a client on a pipe hasn't read yet; past it, it isn't heard
 	drainTimeout   = 10 * time.Second // for requests that run when a client closes its side
 )
 
@@ -57,9 +57,10 @@ func (g *Gateway) view(server string) view {
 }
 
 // readPipe takes the client's messages until there are no more.
-func (s *Session) readPipe(in io.Reader, out outlet) error {
+func (s *Session) readPipe(in io.Reader, out *pipeOutlet) error {
 	frames := protocol.NewReader(in, 0)
 	for {
+		out.awaitRoom()
 		frame, err := frames.Next()
 		if tooLarge, ok := errors.AsType[*protocol.TooLargeError](err); ok {
 			out.push(protocol.NewError(tooLarge.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%v", err)))
@@ -150,20 +151,23 @@ func (s *Session) drain(limit time.Duration) {
 }
 
 // A pipeOutlet writes messages to a stream, in a goroutine of its own since the
-// client may not read. What it hasn't read is bounded in bytes.
+// client may not read. What it hasn't read is bounded in bytes: past the bound
+// only the answers to what it has asked already are added.
 type pipeOutlet struct {
 	broken chan struct{} // closed when writing failed or close was called and all is written
 	err    error         // valid once broken is closed
 
-	mu     sync.Mutex // guards all below
-	queue  [][]byte
-	bytes  int
-	closed bool
 	more   chan struct{} // holds one token: the queue or closed changed
+	mu     sync.Mutex    // guards all below
+	queue  [][]byte
+	unread int        // bytes in queue, and of what is being written
+	closed bool       // nothing more is taken
+	less   *sync.Cond // on mu: unread or closed has changed
 }
 
 func newPipeOutlet(w io.Writer) *pipeOutlet {
 	o := &pipeOutlet{broken: make(chan struct{}), more: make(chan struct{}, 1)}
+	o.less = sync.NewCond(&o.mu)
 	go o.write(w) // ends with close, or when the stream breaks
 	return o
 }
@@ -172,15 +176,24 @@ func newPipeOutlet(w io.Writer) *pipeOutlet {
 func (o *pipeOutlet) push(m *protocol.Message) bool {
 	frame := append(m.Append(make([]byte, 0, m.Size()+1)), '\n')
 	o.mu.Lock()
-	full := o.bytes+len(frame) > pipeQueueBytes && len(o.queue) > 0 && !m.IsResponse()
-	if !full && !o.closed {
-		o.queue = append(o.queue, frame)
-		o.bytes += len(frame)
-	}
+	full := o.unread+len(frame) > pipeQueueBytes && o.unread > 0 && !m.IsResponse()
 	taken := !full && !o.closed
+	if taken {
+		o.queue = append(o.queue, frame)
+		o.unread += len(frame)
+	}
 	o.mu.Unlock()
 	o.wake()
 	return taken
+}
+
+// awaitRoom waits until the client has read so much that it may ask for more.
+func (o *pipeOutlet) awaitRoom() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.unread > pipeQueueBytes && !o.closed {
+		o.less.Wait()
+	}
 }
 
 func (o *pipeOutlet) wake() {
@@ -193,15 +206,20 @@ func (o *pipeOutlet) wake() {
 // write writes what is queued until close.
 func (o *pipeOutlet) write(w io.Writer) {
 	defer close(o.broken)
+	defer o.shut()
 	for range o.more {
 		o.mu.Lock()
 		frames, closed := o.queue, o.closed
-		o.queue, o.bytes = nil, 0
+		o.queue = nil
 		o.mu.Unlock()
 		for _, f := range frames {
 			if _, o.err = w.Write(f); o.err != nil {
 				return
 			}
+			o.mu.Lock()
+			o.unread -= len(f)
+			o.less.Broadcast()
+			o.mu.Unlock()
 		}
 		if closed {
 			return
@@ -211,12 +229,18 @@ func (o *pipeOutlet) write(w io.Writer) {
 
 // close writes what is left, giving a client that doesn't read a second.
 func (o *pipeOutlet) close() {
-	o.mu.Lock()
-	o.closed = true
-	o.mu.Unlock()
+	o.shut()
 	o.wake()
 	select {
 	case <-o.broken:
 	case <-time.After(time.Second):
 	}
+}
+
+// shut ends the taking of messages.
+func (o *pipeOutlet) shut() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.less.Broadcast()
 }

@@ -305,7 +305,7 @@ func TestMessagesMayFollowInitializeAtOnce(t *testing.T) {
 func TestACallThatLooksLikeSomethingElseReachesNoServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	e := entry("a")
+	e := entry("a", "--call-without-id")
 	e.DeniedTools = []string{"count"}
 	r.apply(e)
 	c := r.connect("a", `{}`)
@@ -325,7 +325,7 @@ func TestACallThatLooksLikeSomethingElseReachesNoServer(t *testing.T) {
 		delete(c.answers, id)
 		c.mu.Unlock()
 	}
-	e = entry("a")
+	e = entry("a", "--call-without-id")
 	e.Origin.Line = 2 // as after an edit
 	r.apply(e)
 	if got := c.text("count", `{}`); got != "1" {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/garraia/garra/protocol"
 )
@@ -18,6 +19,7 @@ const (
 	replayEvents     = 256      // that are kept after they were sent
 	replayBytes      = 1 << 20  // and how much of them
 	maxStreams       = 64       // of a session that are kept for a client that lost its connection
+	backlogBytes     = 64 << 20 // of a session's messages that are kept for clients that are not connected
 )
 
 // An event is one message on a stream, numbered from 1.
@@ -26,12 +28,16 @@ type event struct {
 	message []byte // JSON on one line
 }
 
+// A backlog counts the bytes that the streams of one session hold.
+type backlog struct{ atomic.Int64 }
+
 // A stream is the messages that lead to the client over one response body: of
 // one POST, or the session's own. A client that lost the connection reads on
 // behind the last event that it has seen (MCP specification, "Transports",
 // resumability). It implements outlet and is safe for concurrent use.
 type stream struct {
-	id string
+	id      string
+	backlog *backlog // of the session
 
 	mu      sync.Mutex // guards all below
 	events  []event    // oldest first: those to be replayed, then those not sent yet
@@ -42,24 +48,31 @@ type stream struct {
 	reader  int    // counts readers: a newer one takes over
 	oneWay  bool   // the client takes one answer and no events
 	reading int    // clients that are connected
+	dropped bool   // nobody can ask for it any more
 	more    *signal
 }
 
-func newStream(id string, open int) *stream {
-	return &stream{id: id, open: open, more: newSignal()}
+func newStream(id string, open int, held *backlog) *stream {
+	return &stream{id: id, open: open, backlog: held, more: newSignal()}
 }
 
 // push implements outlet. A request is taken only if somebody is there to
-// answer it: the server that asks shall not wait for nothing.
+// answer it: the server that asks shall not wait for nothing. An answer to a
+// client that has gone is kept as long as there is room for it.
 func (t *stream) push(m *protocol.Message) bool {
 	line := m.Append(make([]byte, 0, m.Size()))
 	t.mu.Lock()
+	if m.IsResponse() && t.reading == 0 && t.backlog.Load()+int64(len(line)) > backlogBytes {
+		line = protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInternal,
+			"the answer of %d bytes was dropped: its client has gone, and so much waits for it already",
+			len(line))).Append(nil)
+	}
 	deaf := t.oneWay || (t.open < 0 && t.reading == 0)
 	taken := m.IsResponse() || (t.bytes+len(line) <= streamQueueBytes && !(deaf && m.IsRequest()))
-	if taken {
+	if taken && !t.dropped {
 		t.last++
 		t.events = append(t.events, event{t.last, line})
-		t.bytes += len(line)
+		t.holdLocked(len(line))
 	}
 	if m.IsResponse() && t.open > 0 {
 		t.open--
@@ -67,6 +80,20 @@ func (t *stream) push(m *protocol.Message) bool {
 	t.mu.Unlock()
 	t.more.fire()
 	return taken
+}
+
+// holdLocked counts bytes that came, or went when n is negative.
+func (t *stream) holdLocked(n int) {
+	t.bytes += n
+	t.backlog.Add(int64(n))
+}
+
+// drop forgets what the stream holds, for good.
+func (t *stream) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropped, t.events = true, nil
+	t.holdLocked(-t.bytes)
 }
 
 // giveUp ends the wait for an answer that will not come, since the client has
@@ -140,12 +167,27 @@ func (t *stream) trim(sent uint64) {
 	drop := 0
 	for drop < len(t.events) && t.events[drop].seq <= t.sent &&
 		(len(t.events)-drop > replayEvents || t.bytes > replayBytes) {
-		t.bytes -= len(t.events[drop].message)
+		t.holdLocked(-len(t.events[drop].message))
 		drop++
 	}
 	if drop > 0 {
 		t.events = slices.Clone(t.events[drop:])
 	}
+}
+
+// abandoned reports whether every answer was pushed and nobody is connected to
+// take them.
+func (t *stream) abandoned() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open == 0 && t.reading == 0
+}
+
+// has reports whether an event of that number was ever on the stream.
+func (t *stream) has(seq uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return seq <= t.last
 }
 
 // finished reports whether every answer was pushed.

@@ -5,7 +5,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,6 +133,7 @@ func (u *upstream) discover(ctx context.Context) {
 	changed := u.gateway.catalog.Set(u.name, listing)
 	u.read(hello)
 	u.report(listing)
+	u.gateway.reportClashes()
 	u.sharer.restore(hello)
 	if loud {
 		changed = declared(hello)
@@ -168,14 +168,31 @@ func (u *upstream) report(l *catalog.Listing) {
 	for _, kind := range catalog.Kinds() {
 		for _, item := range l.Items[kind] {
 			if item.Problem != "" {
-				what := strings.TrimSuffix(string(kind), "s")
-				u.warn(fmt.Sprintf("%s %q is left out: %s", what, item.Name, item.Problem))
+				u.warn(fmt.Sprintf("%s %q is left out: %s", kind.Singular(), item.Name, item.Problem))
 			}
 		}
 	}
 	for _, rule := range u.unknownTools(l) {
 		u.warn(fmt.Sprintf("%s (%s:%d) is %q, but no tool of the server bears that name",
 			rule.Field, rule.File, rule.Line, rule.Pattern))
+	}
+}
+
+// reportClashes warns of items that clients of all servers don't see, since
+// another server has the same: once for each two servers.
+func (g *Gateway) reportClashes() {
+	type pair struct{ hidden, shown string }
+	seen := make(map[pair]bool)
+	for _, clash := range g.catalog.Clashes() {
+		p := pair{clash.Hidden.Server, clash.Shown.Server}
+		u := g.upstream(p.hidden)
+		if seen[p] || u == nil {
+			continue
+		}
+		seen[p] = true
+		u.warn(fmt.Sprintf("server %q has the %s %q too, and clients of all servers get that one; "+
+			"what both have is to be had from %s at /mcp/%s alone",
+			p.shown, clash.Hidden.Kind.Singular(), clash.Hidden.Name, p.hidden, p.hidden))
 	}
 }
 

@@ -74,7 +74,7 @@ func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 		return nil, fmt.Errorf("%w: %w", errNotDelivered, r.err)
 	}
 	if r.gaveUp && begun && req.Method != protocol.MethodInitialize { // which must not be cancelled
-		go l.cancel(c.id, r.reason) // ends within the time that notify has
+		l.cancel(c.id, r.reason)
 	}
 	return r.result, r.err
 }

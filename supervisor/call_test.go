@@ -248,11 +248,28 @@ func TestServerThatDoesNotRead(t *testing.T) {
 		t.Errorf("%v", took)
 	}
 	deaf.Notify("notifications/x", nil)
-	if r.saw("did not take notifications/x") == "" {
-		t.Error("no event tells of the lost notification")
-	}
+	eventually(t, "an event of the lost notification", func() bool {
+		return r.saw("did not take notifications/x") != ""
+	})
 	if got := deaf.Status(); got.Noise != 0 || got.State != source.Ready {
 		t.Errorf("%+v", got)
+	}
+	if err := deaf.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who notifies a server that doesn't read doesn't wait for it.
+func TestNotifyingAServerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	deaf := r.only(misbehaving("--stop-reading-stdin"))
+	deaf.Notify("notifications/long", Raw(`{"text":"`+strings.Repeat("x", 1<<20)+`"}`)) // fills the pipe
+	for range maxNotes + 1 {                                                            // the last finds the queue full, if nobody waited
+		deaf.Notify("notifications/x", nil)
+	}
+	if r.saw("did not get notifications/x: 64 notifications wait") == "" {
+		t.Error("no event tells that there were too many")
 	}
 	if err := deaf.Stop(t.Context()); err != nil {
 		t.Error(err)

@@ -22,8 +22,10 @@ type (
 	Context = context.Context
 )
 
-// maxAsked bounds the requests of one server that wait for a client's answer.
-const maxAsked = 64
+const (
+	maxAsked = 64 // requests of one server that wait for a client's answer
+	maxNotes = 64 // notifications that wait for one server to read
+)
 
 // A wiring is what a link connects.
 type wiring struct {
@@ -48,6 +50,7 @@ type link struct {
 
 	answered atomic.Bool             // a result came
 	asked    chan struct{}           // holds one token for each request that waits for an answer
+	notes    chan struct{}           // and one for each notification that waits for the server
 	life     Context                 // ends, with its cause, when the server can't be spoken to any more
 	end      context.CancelCauseFunc // of life
 	read     chan struct{}           // closed when there is nothing more to read
@@ -59,6 +62,7 @@ func newLink(w wiring) *link {
 		wiring:  w,
 		pending: make(map[uint64]*call),
 		asked:   make(chan struct{}, maxAsked),
+		notes:   make(chan struct{}, maxNotes),
 		read:    make(chan struct{}),
 	}
 	l.life, l.end = context.WithCancelCause(context.Background())
@@ -69,19 +73,37 @@ func newLink(w wiring) *link {
 
 // send writes one message; begun is false when the server won't get any of it.
 func (l *link) send(ctx Context, m *protocol.Message) (begun bool, err error) {
-	frame := append(m.Append(make([]byte, 0, m.Size()+1)), '\n')
-	return l.writer.write(ctx, frame)
+	return l.writer.write(ctx, frameOf(m))
 }
 
-// notify sends a notification; one that the server doesn't take within a second
-// is lost, as it would be at a server that just died.
+// frameOf is a message as it goes over the pipe.
+func frameOf(m *protocol.Message) []byte {
+	return append(m.Append(make([]byte, 0, m.Size()+1)), '\n')
+}
+
+// notify sends a notification without waiting for the server. One that it
+// doesn't take within a second is lost, as it would be at a server that just
+// died, and so is one that comes while too many wait.
 func (l *link) notify(method string, params Raw) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.limits.note)
-	defer cancel()
-	_, err := l.send(ctx, protocol.NewNotification(method, params))
-	if errors.Is(err, context.DeadlineExceeded) { // any other error is that the run ends
-		l.trouble(fmt.Sprintf("the server did not take %s within %s", method, l.limits.note))
+	m := protocol.NewNotification(method, params)
+	if l.writer.offer(frameOf(m)) {
+		return
 	}
+	select {
+	case l.notes <- struct{}{}:
+	default:
+		l.trouble(fmt.Sprintf("the server did not get %s: %d notifications wait for it already", method, maxNotes))
+		return
+	}
+	go func() { // ends within the time that the server has
+		defer func() { <-l.notes }()
+		ctx, cancel := context.WithTimeout(context.Background(), l.limits.note)
+		defer cancel()
+		_, err := l.send(ctx, m)
+		if errors.Is(err, context.DeadlineExceeded) { // any other error is that the run ends
+			l.trouble(fmt.Sprintf("the server did not take %s within %s", method, l.limits.note))
+		}
+	}()
 }
 
 // close ends the link: every call in flight, and each later one, gets the

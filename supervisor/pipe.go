@@ -41,21 +41,43 @@ func (w *pipeWriter) write(ctx context.Context, frame []byte) (begun bool, err e
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
+	rest, err := w.begin(frame)
+	if rest == nil {
+		return true, err
+	}
+	select {
+	case err := <-rest:
+		return true, err
+	case <-ctx.Done():
+		return true, context.Cause(ctx)
+	}
+}
+
+// offer writes one frame if nobody else is writing, and reports whether it did.
+// It doesn't wait: what the pipe doesn't take at once follows in the background.
+func (w *pipeWriter) offer(frame []byte) bool {
+	select {
+	case <-w.slot:
+		_, _ = w.begin(frame) // an error is the end of the run, which broken was told
+		return true
+	default:
+		return false
+	}
+}
+
+// begin writes as much of a frame as the pipe takes at once, and ends the turn.
+// If something is left, that comes later, and the outcome to rest.
+func (w *pipeWriter) begin(frame []byte) (rest <-chan error, err error) {
 	n, err := tryWrite(w.file, frame)
 	if err != nil || n == len(frame) {
-		return true, w.finish(err)
+		return nil, w.finish(err)
 	}
 	done := make(chan error, 1)
 	go func() { // ends when the rest is written or the pipe is closed
 		_, err := w.file.Write(frame[n:])
 		done <- w.finish(err)
 	}()
-	select {
-	case err := <-done:
-		return true, err
-	case <-ctx.Done():
-		return true, context.Cause(ctx)
-	}
+	return done, nil
 }
 
 // finish ends a turn.

@@ -43,6 +43,7 @@ type bridge struct {
 	running  map[protocol.ID]bool // the client's requests
 	hello    []byte               // the client's initialize, to be repeated
 	helloID  protocol.ID
+	unknown  bool     // to the gateway, which refused the repeated hello: it comes again with the next request
 	greeting bool     // the answer to a repeated hello is due, and not for the client
 	held     [][]byte // of the client, until that answer is there
 	heldSize int      // bytes of held
@@ -162,6 +163,8 @@ func (b *bridge) forward(frame []byte) {
 		b.running[m.ID] = true
 		if m.Method == protocol.MethodInitialize {
 			b.hello, b.helloID = frame, m.ID
+		} else if b.unknown && b.conn != nil {
+			b.greetLocked()
 		}
 	}
 	switch {
@@ -263,7 +266,7 @@ func (b *bridge) note(frame []byte) bool {
 	}
 	delete(b.running, m.ID)
 	if b.greeting && m.ID == b.helloID {
-		b.greetedLocked()
+		b.greetedLocked(m.Error)
 		return false
 	}
 	return true
@@ -323,23 +326,44 @@ func (b *bridge) greet(conn net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conn = conn
-	if b.hello == nil {
-		return
+	if b.hello != nil {
+		b.greetLocked()
 	}
-	b.greeting = true
+}
+
+// greetLocked repeats the client's handshake.
+func (b *bridge) greetLocked() {
+	b.unknown, b.greeting = false, true
 	b.sendLocked(b.hello)
 }
 
 // greetedLocked ends the repeated handshake: what the client said meanwhile is
-// sent now, since a gateway takes nothing before it.
-func (b *bridge) greetedLocked() {
-	b.greeting = false
-	b.sendLocked(protocol.NewNotification(protocol.NoteInitialized, nil).Append(nil))
+// sent now, since a gateway takes nothing before it, or answered with the error
+// that the gateway had for the handshake.
+func (b *bridge) greetedLocked(refusal protocol.Raw) {
+	b.greeting, b.unknown = false, refusal != nil
+	if !b.unknown {
+		b.sendLocked(protocol.NewNotification(protocol.NoteInitialized, nil).Append(nil))
+	}
 	for _, frame := range b.held {
-		b.sendLocked(frame)
+		if b.unknown {
+			b.answerLocked(frame, refusal)
+		} else {
+			b.sendLocked(frame)
+		}
 	}
 	b.held, b.heldSize = nil, 0
 	if b.closed {
 		b.closeWriteLocked()
 	}
+}
+
+// answerLocked answers the request that a frame may be with an error.
+func (b *bridge) answerLocked(frame []byte, e protocol.Raw) {
+	m, err := protocol.Parse(frame)
+	if err != nil || !m.IsRequest() {
+		return
+	}
+	delete(b.running, m.ID)
+	b.writeLocked(protocol.NewError(m.ID, protocol.ParseError(e)))
 }

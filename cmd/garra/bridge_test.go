@@ -204,6 +204,39 @@ func TestBridgeOutlivesItsGateway(t *testing.T) {
 	}
 }
 
+// A gateway that can't take the client back, since its server does not run, is
+// asked again with the client's next request.
+func TestBridgeIsNotWelcomeAtOnce(t *testing.T) {
+	path := socketPath(t)
+	first := newFakeGateway(t, path, "")
+	b, client, _ := startBridge(t, path, time.Minute)
+	gateway := first.next()
+	client.say(helloLine)
+	gateway.hear(helloLine)
+	gateway.say(resultLine(1))
+	client.hear(`"id":1,"result"`)
+
+	first.kill(gateway)
+	gateway = newFakeGateway(t, path, "").next()
+	gateway.hear(helloLine)
+	gateway.say(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"it is parked"}}`)
+	for refused := false; !refused; runtime.Gosched() {
+		b.mu.Lock()
+		refused = b.unknown
+		b.mu.Unlock()
+	}
+	client.say(callLine(2))
+	gateway.hear(helloLine)
+	gateway.say(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"it is still parked"}}`)
+	client.hear(`"id":2,"error":{"code":-32603,"message":"it is still parked"}`)
+	client.say(callLine(3))
+	gateway.hear(helloLine)
+	gateway.say(resultLine(1))
+	gateway.hear(initializedLine, `"id":3`)
+	gateway.say(resultLine(3))
+	client.hear(`"id":3,"result"`)
+}
+
 func TestBridgeGivesUp(t *testing.T) {
 	path := socketPath(t)
 	g := newFakeGateway(t, path, "")

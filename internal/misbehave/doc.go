@@ -53,6 +53,7 @@
 //
 // Answers to tools/call:
 //
+//	--call-without-id      run the tool also when it comes as a notification
 //	--answer-twice         sent twice
 //	--wrong-id             with an id that nobody asked with
 //	--no-newline-flood N   N bytes without a newline in its place, -1: forever

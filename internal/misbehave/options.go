@@ -43,6 +43,7 @@ type options struct {
 	stderrReply int
 	crlf        bool
 
+	callWithoutID  bool
 	answerTwice    bool
 	wrongID        bool
 	noNewlineFlood int
@@ -101,6 +102,7 @@ func (o *options) wireFlags(set *flag.FlagSet) {
 	set.BoolVar(&o.scalarLine, "scalar-line", false, "")
 	set.IntVar(&o.stderrReply, "stderr-before-reply", 0, "")
 	set.BoolVar(&o.crlf, "crlf", false, "")
+	set.BoolVar(&o.callWithoutID, "call-without-id", false, "")
 	set.BoolVar(&o.answerTwice, "answer-twice", false, "")
 	set.BoolVar(&o.wrongID, "wrong-id", false, "")
 	set.IntVar(&o.noNewlineFlood, "no-newline-flood", 0, "")

@@ -82,6 +82,9 @@ func (s *server) receive(m *message) {
 	switch {
 	case m.Method == "":
 		s.answered(m)
+	case m.ID == nil && s.opts.callWithoutID && m.Method == "tools/call":
+		m.ID = json.RawMessage("null")
+		s.callTool(m)
 	case m.ID == nil:
 		if m.Method == "notifications/cancelled" {
 			s.cancel(m.Params)

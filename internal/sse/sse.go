@@ -13,8 +13,11 @@ import (
 // written, so that nothing between here and the client gives the connection up.
 const KeepAlive = 15 * time.Second
 
-// writeTimeout is how long a client may take to take an event.
-const writeTimeout = 30 * time.Second
+// WriteTimeout is how long a client may take to read so many bytes: half a
+// minute, and what a line of 64 KiB a second needs.
+func WriteTimeout(bytes int) time.Duration {
+	return 30*time.Second + time.Duration(bytes>>16)*time.Second
+}
 
 // A Writer is the body of a response that is a stream of events. Its methods
 // return an error when the client is gone, or doesn't read. It is for one
@@ -37,7 +40,7 @@ func Begin(w http.ResponseWriter) (*Writer, error) {
 
 // Event writes one event; data must be on one line. Kind and id may be empty.
 func (s *Writer) Event(kind, id string, data []byte) error {
-	s.patience()
+	s.patience(len(data))
 	head := ""
 	if kind != "" {
 		head = "event: " + kind + "\n"
@@ -56,7 +59,7 @@ func (s *Writer) Event(kind, id string, data []byte) error {
 
 // Comment writes a line that clients skip.
 func (s *Writer) Comment() error {
-	s.patience()
+	s.patience(0)
 	return s.end(": still here\n\n")
 }
 
@@ -69,4 +72,6 @@ func (s *Writer) end(text string) error {
 
 // patience moves the deadline of the connection. A response without deadlines,
 // as tests have it, just has none.
-func (s *Writer) patience() { _ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) }
+func (s *Writer) patience(bytes int) {
+	_ = s.control.SetWriteDeadline(time.Now().Add(WriteTimeout(bytes)))
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/garraia/garra/protocol"
+)
+
+// answer is the answer to request id, of about so many bytes.
+func answer(id uint64, size int) *protocol.Message {
+	return protocol.NewResult(protocol.NumberID(id), Raw(`{"text":"`+strings.Repeat("x", size)+`"}`))
+}
+
+// A client that asks and leaves, again and again, makes garra hold so much and
+// no more.
+func TestAnswersToClientsThatLeftAreBounded(t *testing.T) {
+	g := New(Options{})
+	defer g.Close()
+	s := newHTTPSessions(g).open(aggregate{g}, "ann")
+	const size = backlogBytes / 8
+	for i := range uint64(100) {
+		s.newStream(1, false).push(answer(i, size))
+		if held := s.backlog.Load(); held > backlogBytes {
+			t.Fatalf("%d bytes are held after %d answers", held, i+1)
+		}
+	}
+	newest := s.streams[s.order[len(s.order)-1]]
+	if newest.bytes < size {
+		t.Error("the newest answer is not there")
+	}
+
+	// Requests that run meanwhile get their answers, but not all of them in full.
+	var running []*stream
+	for range 20 {
+		running = append(running, s.newStream(1, false))
+	}
+	for i, t := range running {
+		t.push(answer(uint64(i), size))
+	}
+	if held := s.backlog.Load(); held > backlogBytes+1<<20 {
+		t.Errorf("%d bytes are held", held)
+	}
+	last := running[len(running)-1].events
+	if len(last) != 1 || !bytes.Contains(last[0].message, []byte("was dropped: its client has gone")) {
+		t.Errorf("the last one: %+v", last)
+	}
+
+	// A client that is there gets everything.
+	there := s.newStream(1, false)
+	there.connected(1)
+	there.push(answer(1, backlogBytes+1))
+	if there.bytes < backlogBytes {
+		t.Errorf("%d bytes", there.bytes)
+	}
+}
+
+// A client on a pipe that asks and doesn't read is no longer heard.
+func TestAPipeClientThatDoesNotReadIsNotHeard(t *testing.T) {
+	in, out := io.Pipe()
+	o := newPipeOutlet(out)
+	o.awaitRoom()
+	o.push(answer(1, pipeQueueBytes/2))
+	o.push(answer(2, pipeQueueBytes))
+	if o.push(protocol.NewNotification("notifications/x", nil)) {
+		t.Error("a notification is taken beyond the bound")
+	}
+	heard := make(chan struct{})
+	go func() { // ends when there is room
+		o.awaitRoom()
+		close(heard)
+	}()
+	select {
+	case <-heard:
+		t.Error("there is no room, and the client may ask")
+	case <-time.After(20 * time.Millisecond):
+	}
+	go io.Copy(io.Discard, in) // ends with the pipe
+	<-heard
+	o.close()
+	in.Close()
+}
