@@ -42,6 +42,9 @@ type globals struct {
 func run(args []string, std streams) int {
 	ctx, stop := interruptible()
 	defer stop()
+	said := newLossyWriter(std.err, lossyBytes)
+	defer said.close(lossyGrace)
+	std.err = said
 	g := &globals{streams: std}
 	root := newRoot(g)
 	root.SetArgs(args)
@@ -121,6 +124,7 @@ wrong, 6 refused by policy, 65 a file cannot be parsed at all, 130 interrupted.`
 	root.PersistentPreRunE = func(*cobra.Command, []string) (err error) {
 		if g.log, err = g.logger(); err == nil {
 			g.begun = true
+			g.tellLosses()
 		}
 		return err
 	}
@@ -218,4 +222,13 @@ func (g *globals) logger() (zerolog.Logger, error) {
 		return zerolog.Logger{}, fmt.Errorf("--log-format %q is neither console nor json", g.logFormat)
 	}
 	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger(), nil
+}
+
+// tellLosses has the log tell what standard error did not take of it.
+func (g *globals) tellLosses() {
+	if l, ok := g.err.(*lossyWriter); ok {
+		l.onLoss(func(lines int) {
+			g.log.Error().Int("dropped", lines).Msg("lines were dropped, since standard error was not read")
+		})
+	}
 }
