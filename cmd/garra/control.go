@@ -26,7 +26,8 @@ It stays stopped, whatever is called, until it is started again.`)
 func newMCPRestart(g *globals) *cobra.Command {
 	return newMCPAct(g, "restart", "Restart a server, with an isolated environment",
 		`Stops a server, starts it and waits until it is ready. A server whose entry says
-inheritEnv gets an isolated environment from then on, until its entry changes.`)
+inheritEnv gets an isolated environment from then on, with and without a running
+gateway, until its entry changes.`)
 }
 
 // newMCPAct returns a command that asks the running gateway to do something to a

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
 	"github.com/garraia/garra/supervisor"
 )
@@ -31,16 +31,21 @@ type engine struct {
 	gateway    *gateway.Gateway
 	supervisor *supervisor.Supervisor
 	events     *adminapi.Events
-	edit       func(*mcpconfig.Config) // applied to what is loaded; nil for none
-	brief      bool                    // for one command, which itself says what fails
-	closing    atomic.Bool             // what fails from now on, fails for that reason
+	edit       func(*mcpconfig.Config) error // applied to what is loaded, under mu; nil for none
+	brief      bool                          // for one command, which itself says what fails
+	closing    atomic.Bool                   // what fails from now on, fails for that reason
 
-	mu     sync.Mutex        // held while a configuration is applied; guards config
-	config *mcpconfig.Config // the last good one
+	mu       sync.Mutex        // held while a configuration is applied; guards all below
+	config   *mcpconfig.Config // the last good one
+	isolated map[string]bool   // servers of it that a private gateway runs without what they would inherit
 }
 
-// newEngine returns an engine without servers.
+// newEngine returns an engine without servers. isolationFile is where it remembers
+// who runs isolated; empty for one that runs what others remember.
 func newEngine(places place.Places, log zerolog.Logger, isolationFile string) (*engine, error) {
+	if err := sandbox.Adopt(); err != nil {
+		log.Warn().Err(err).Msg("processes that outlive their guardian can't be found")
+	}
 	e := &engine{places: places, log: log, events: adminapi.NewEvents()}
 	e.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
 		e.happened(supervisor.Event{Server: server, Kind: supervisor.EventWarning, Message: message})
@@ -87,7 +92,9 @@ func (e *engine) load() error {
 	}
 	e.report(config)
 	if e.edit != nil {
-		e.edit(config)
+		if err := e.edit(config); err != nil {
+			return err
+		}
 	}
 	e.supervisor.Apply(config)
 	e.gateway.Apply(config, func(name string) source.Source {
@@ -202,9 +209,6 @@ func (e *engine) happened(event supervisor.Event) {
 		e.gateway.StateChanged(event.Server, event.State)
 	}
 }
-
-// isolationFile is where a running gateway remembers who runs isolated.
-func isolationFile(p place.Places) string { return filepath.Join(p.RunDir, "isolated.json") }
 
 // publish hands an event to whoever follows.
 func (e *engine) publish(event adminapi.Event) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -24,18 +25,19 @@ const (
 
 // addExample adds the built-in server to a configuration that has none of that
 // name. It is an ordinary child: this binary, started with a hidden command.
-func addExample(config *mcpconfig.Config) {
+func addExample(config *mcpconfig.Config) error {
 	if _, taken := config.Server(exampleName); taken {
-		return
+		return nil
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return
+		return fmt.Errorf("adding the example: %w", err)
 	}
 	entry := mcpconfig.NewServer(exampleName, mcpconfig.Position{File: "--example"}, config.Settings)
 	entry.Transport, entry.Command, entry.Args = mcpconfig.Stdio, self, []string{exampleCommand}
 	config.Servers = append(config.Servers, entry)
 	slices.SortFunc(config.Servers, func(a, b *mcpconfig.Server) int { return strings.Compare(a.Name, b.Name) })
+	return nil
 }
 
 func newExampleServer() *cobra.Command {

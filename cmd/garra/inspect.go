@@ -59,7 +59,7 @@ func (g *globals) inspect(ctx context.Context, name string) (*gateway.ServerDeta
 	}
 	defer e.close(context.WithoutCancel(ctx))
 	failure := e.gateway.Known(ctx, name)
-	if detail, ok := e.gateway.Detail(name); ok {
+	if detail, ok := e.detail(name); ok {
 		return &detail, failure
 	}
 	return nil, failure

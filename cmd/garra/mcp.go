@@ -89,9 +89,20 @@ func (g *globals) listServers(ctx context.Context) ([]gateway.ServerInfo, error)
 	if err != nil {
 		return nil, err
 	}
+	places, err := g.places()
+	if err != nil {
+		return nil, err
+	}
+	remembered, err := readIsolated(places)
+	if err != nil {
+		return nil, err
+	}
+	names := remembered.impose(config)
 	servers := []gateway.ServerInfo{}
 	for _, entry := range config.Servers {
-		servers = append(servers, gateway.Offline(entry))
+		info := gateway.Offline(entry)
+		mark(&info, names)
+		servers = append(servers, info)
 	}
 	return servers, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -25,24 +26,39 @@ func (g *globals) private(ctx context.Context, only string, brief bool) (*engine
 		return nil, err
 	}
 	e.brief = brief
-	var missing error
-	e.edit = func(config *mcpconfig.Config) {
-		if only == "" {
-			return
-		}
-		config.Servers = slices.DeleteFunc(config.Servers, func(s *mcpconfig.Server) bool { return s.Name != only })
-		if len(config.Servers) == 0 {
-			missing = noServer(config, only, places.ConfigDir)
-		}
-	}
-	if err = e.load(); err == nil {
-		err = missing
-	}
-	if err != nil {
+	e.edit = func(config *mcpconfig.Config) error { return e.privately(config, only) }
+	if err = e.load(); err != nil {
 		e.close(ctx)
 		return nil, err
 	}
 	return e, nil
+}
+
+// privately makes a configuration that of a private gateway: who runs isolated for
+// the gateway that was stopped, does so here, and with only there is one server.
+// That this one exists matters at first; after an edit it may be gone.
+func (e *engine) privately(config *mcpconfig.Config, only string) error {
+	remembered, err := readIsolated(e.places)
+	if err != nil {
+		return err
+	}
+	if only != "" {
+		config.Servers = slices.DeleteFunc(config.Servers, func(s *mcpconfig.Server) bool { return s.Name != only })
+		if len(config.Servers) == 0 && e.config == nil {
+			return noServer(config, only, e.places.ConfigDir)
+		}
+	}
+	e.isolated = remembered.impose(config)
+	return nil
+}
+
+// detail is what is known of a server of a private gateway.
+func (e *engine) detail(name string) (gateway.ServerDetail, bool) {
+	detail, ok := e.gateway.Detail(name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	mark(&detail.ServerInfo, e.isolated)
+	return detail, ok
 }
 
 // noServer tells an entry that was left out from one that isn't there.

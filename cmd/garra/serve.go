@@ -23,7 +23,6 @@ import (
 	"github.com/garraia/garra/internal/filelock"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/mcpconfig"
-	"github.com/garraia/garra/sandbox"
 )
 
 // stopBudget bounds the end of a gateway.
@@ -95,9 +94,6 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		return err
 	}
 	defer unlock()
-	if err := sandbox.Adopt(); err != nil {
-		g.log.Warn().Err(err).Msg("processes that outlive their guardian can't be found")
-	}
 	e, err := newEngine(places, g.log, isolationFile(places))
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func (g *globals) details(ctx context.Context, servers []gateway.ServerInfo) ([]
 		defer e.close(context.WithoutCancel(ctx))
 		e.awaitAll(ctx)
 		for _, s := range servers {
-			if d, ok := e.gateway.Detail(s.Name); ok {
+			if d, ok := e.detail(s.Name); ok {
 				details = append(details, d)
 			}
 		}
