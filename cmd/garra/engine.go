@@ -32,6 +32,7 @@ type engine struct {
 	supervisor *supervisor.Supervisor
 	events     *adminapi.Events
 	edit       func(*mcpconfig.Config) error // applied to what is loaded, under mu; nil for none
+	applied    func(*mcpconfig.Config)       // told of each configuration in force, under mu; nil for nobody
 	brief      bool                          // for one command, which itself says what fails
 	closing    atomic.Bool                   // what fails from now on, fails for that reason
 
@@ -104,6 +105,9 @@ func (e *engine) load() error {
 		return nil
 	})
 	e.config = config
+	if e.applied != nil {
+		e.applied(config)
+	}
 	return nil
 }
 
@@ -218,12 +222,30 @@ func (e *engine) publish(event adminapi.Event) {
 	e.events.Publish(event)
 }
 
-// follow applies changes of the files until ctx ends.
-func (e *engine) follow(ctx context.Context) {
-	err := mcpconfig.Watch(ctx, e.places.ConfigDir, func() {
-		_ = e.reload(ctx) // it has said what is wrong
-	})
-	if err != nil && ctx.Err() == nil {
-		e.log.Error().Err(err).Msg("changes of files are not seen")
+// follow applies changes of the files, also those since they were loaded, until
+// stop is called, which waits for the end of that.
+func (e *engine) follow(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { // ends with stop, which waits for it
+		defer close(done)
+		err := e.current().Watch(ctx, func() {
+			_ = e.reload(ctx) // it has said what is wrong
+		})
+		if err != nil && ctx.Err() == nil {
+			e.log.Error().Err(err).
+				Msg("changes of files are not seen; a gateway that serves applies them on SIGHUP")
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
+}
+
+// current returns the configuration in force.
+func (e *engine) current() *mcpconfig.Config {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.config
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -102,6 +103,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		e.edit = addExample
 	}
 	d := &daemon{engine: e, options: o, tokens: tokensIn(places)}
+	e.applied = d.warnOpen
 	return d.run(ctx)
 }
 
@@ -162,6 +164,7 @@ type daemon struct {
 	options serveOptions
 	tokens  *adminapi.Tokens
 	loaded  atomic.Bool
+	open    []string // servers that --no-auth was warned of; guarded by the engine's mu
 }
 
 // run serves until ctx ends or a listener breaks.
@@ -255,17 +258,29 @@ func (d *daemon) greet(address string) {
 	if !d.options.onLoopback() && d.options.certFile == "" {
 		d.log.Warn().Msg("tokens and everything else go over the network in the clear; give --tls-cert and --tls-key")
 	}
-	if len(d.config.Servers) == 0 {
+	if len(d.current().Servers) == 0 {
 		d.log.Info().Msgf("no servers are configured; write them to %s",
 			filepath.Join(d.places.ConfigDir, mcpconfig.ServersFile))
 	}
 	if d.options.noAuth {
-		d.log.Warn().Strs("servers", d.supervisor.Names()).
-			Msg("--no-auth: every program that reaches the address can use these servers")
 		return
 	}
 	if list, err := d.tokens.List(); err == nil && len(list) == 0 {
 		d.log.Info().Msg("no token exists yet; make one for a client with `garra token create --client NAME`")
+	}
+}
+
+// warnOpen names the servers that --no-auth opens, once for each set of them. It
+// runs under the engine's mu.
+func (d *daemon) warnOpen(config *mcpconfig.Config) {
+	names := make([]string, 0, len(config.Servers))
+	for _, s := range config.Servers {
+		names = append(names, s.Name)
+	}
+	if d.options.noAuth && !slices.Equal(names, d.open) {
+		d.open = names
+		d.log.Warn().Strs("servers", names).
+			Msg("--no-auth: every program that reaches the address can use these servers")
 	}
 }
 
@@ -275,28 +290,13 @@ func (d *daemon) attend(ctx context.Context, server *adminapi.Server) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	changed := make(chan struct{}, 1)
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() { // ends with attend
-		err := mcpconfig.Watch(watching, d.places.ConfigDir, func() {
-			select {
-			case changed <- struct{}{}:
-			default: // one reload is due already
-			}
-		})
-		if err != nil && watching.Err() == nil {
-			d.log.Error().Err(err).Msg("changes of files are not seen; send SIGHUP after an edit")
-		}
-	}()
+	defer d.follow(ctx)()
 	revoked := time.NewTicker(time.Second)
 	defer revoked.Stop()
 	for {
 		select {
-		case <-changed:
-			_ = d.reload(ctx) // it has said what is wrong
 		case <-hangup:
-			_ = d.reload(ctx) // as above
+			_ = d.reload(ctx) // it has said what is wrong
 		case <-revoked.C:
 			d.gateway.EndSessions(d.tokens.Revoked())
 		case err := <-server.Failed():

@@ -40,10 +40,9 @@ func runStdio(ctx context.Context, g *globals, server string) error {
 	if err != nil {
 		return err
 	}
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	go e.follow(watching) // ends with this function
+	stop := e.follow(ctx)
 	err = e.gateway.ServePipe(ctx, g.in, g.out, gateway.PipeClient{Server: server, Principal: "local"})
+	stop()
 	e.close(context.WithoutCancel(ctx))
 	if err != nil {
 		return fmt.Errorf("serving standard input and output: %w", err)
