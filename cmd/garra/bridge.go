@@ -26,8 +26,9 @@ const (
 )
 
 // A bridge carries a client's frames to the running gateway and back. When the
-// gateway goes, calls in flight are answered with an error, and the handshake is
-// made again with the next one, unseen by the client.
+// gateway goes, calls in flight are answered with an error. The next one is told
+// what it must know of the client, unseen by that, which hears that lists may have
+// changed.
 type bridge struct {
 	client   *adminapi.Client
 	server   string
@@ -41,19 +42,18 @@ type bridge struct {
 	mu       sync.Mutex           // guards all below
 	conn     net.Conn             // to the gateway; nil while there is none
 	running  map[protocol.ID]bool // the client's requests
-	hello    []byte               // the client's initialize, to be repeated
-	helloID  protocol.ID
-	unknown  bool     // to the gateway, which refused the repeated hello: it comes again with the next request
-	greeting bool     // the answer to a repeated hello is due, and not for the client
-	held     [][]byte // of the client, until that answer is there
-	heldSize int      // bytes of held
-	closed   bool     // the client has nothing more to say
+	memory   *memory              // of the client
+	unknown  bool                 // to the gateway, which refused the repeated hello: it comes again with the next request
+	greeting bool                 // the answer to a repeated hello is due, and not for the client
+	held     [][]byte             // of the client, until that answer is there
+	heldSize int                  // bytes of held
+	closed   bool                 // the client has nothing more to say
 }
 
 func newBridge(client *adminapi.Client, server string, log zerolog.Logger) *bridge {
 	return &bridge{
 		client: client, server: server, log: log, patience: reconnectFor,
-		running: make(map[protocol.ID]bool), ended: make(chan struct{}),
+		running: make(map[protocol.ID]bool), memory: newMemory(), ended: make(chan struct{}),
 	}
 }
 
@@ -154,22 +154,36 @@ func (b *bridge) closeWriteLocked() bool {
 	return ok && c.CloseWrite() == nil
 }
 
-// forward sends one frame, and notes the request that it is.
-func (b *bridge) forward(frame []byte) {
-	m, err := protocol.Parse(frame)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err == nil && m.IsRequest() {
-		b.running[m.ID] = true
-		if m.Method == protocol.MethodInitialize {
-			b.hello, b.helloID = frame, m.ID
-		} else if b.unknown && b.conn != nil {
-			b.greetLocked()
+// messagesOf returns the messages in a frame: one, or those of a batch, which one
+// revision has. What is no message is the gateway's to answer.
+func messagesOf(frame []byte) (list []*protocol.Message) {
+	frames, isBatch, err := protocol.ParseBatch(frame)
+	if !isBatch {
+		frames = []protocol.Raw{frame}
+	}
+	if err != nil {
+		return nil
+	}
+	for _, f := range frames {
+		if m, err := protocol.Parse(f); err == nil {
+			list = append(list, m)
 		}
 	}
+	return list
+}
+
+// forward sends one frame, and notes the requests in it.
+func (b *bridge) forward(frame []byte) {
+	messages := messagesOf(frame)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range messages {
+		b.saidLocked(m, frame)
+	}
 	switch {
-	case b.conn == nil, b.heldSize+len(frame) > maxHeld:
-		b.refuseLocked(m)
+	case b.conn == nil, b.greeting && b.heldSize+len(frame) > maxHeld:
+		b.refuseLocked(messages, protocol.Errorf(protocol.CodeInternal,
+			"the gateway is away; garra tries to reach it again"))
 	case b.greeting:
 		b.held = append(b.held, frame)
 		b.heldSize += len(frame)
@@ -178,19 +192,36 @@ func (b *bridge) forward(frame []byte) {
 	}
 }
 
+// saidLocked notes what a message of the client means to the bridge. A request
+// that the client cancels is answered by nobody.
+func (b *bridge) saidLocked(m *protocol.Message, frame []byte) {
+	switch {
+	case m.Method == protocol.NoteCancelled:
+		if id, err := protocol.ParseID(member(m.Params, "requestId")); err == nil {
+			delete(b.running, id)
+		}
+	case m.IsRequest():
+		b.running[m.ID] = true
+		b.memory.said(m, frame)
+		if b.unknown && b.conn != nil && m.Method != protocol.MethodInitialize {
+			b.greetLocked()
+		}
+	}
+}
+
 func (b *bridge) sendLocked(frame []byte) {
 	// A gateway that went shows at the reading side, which answers the request.
 	_, _ = b.conn.Write(append(frame, '\n'))
 }
 
-// refuseLocked answers a request that can't be sent.
-func (b *bridge) refuseLocked(m *protocol.Message) {
-	if m == nil || !m.IsRequest() {
-		return
+// refuseLocked answers requests that can't be sent.
+func (b *bridge) refuseLocked(messages []*protocol.Message, e *protocol.Error) {
+	for _, m := range messages {
+		if m.IsRequest() {
+			delete(b.running, m.ID)
+			b.writeLocked(protocol.NewError(m.ID, e))
+		}
 	}
-	delete(b.running, m.ID)
-	b.writeLocked(protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInternal,
-		"the gateway is away; garra tries to reach it again")))
 }
 
 // refuse answers a request of the client that is too large to be passed on. An
@@ -250,26 +281,33 @@ func (b *bridge) carry(from io.Reader) {
 
 // deliver hands one frame to the client.
 func (b *bridge) deliver(frame []byte) {
-	if b.note(frame) {
+	forClient, news := b.note(frame)
+	if forClient {
 		b.write(frame)
+	}
+	for _, method := range news {
+		b.write(protocol.NewNotification(method, nil).Append(nil))
 	}
 }
 
-// note takes an answer off the list of those that are due, and reports whether
-// the frame is for the client.
-func (b *bridge) note(frame []byte) bool {
+// note takes an answer off the list of those that are due. It reports whether the
+// frame is for the client, and which notifications are due to that.
+func (b *bridge) note(frame []byte) (forClient bool, news []string) {
 	m, err := protocol.Parse(frame)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil || !m.IsResponse() {
-		return true
+		return true, nil
 	}
 	delete(b.running, m.ID)
-	if b.greeting && m.ID == b.helloID {
-		b.greetedLocked(m.Error)
-		return false
+	switch {
+	case b.greeting && m.ID == b.memory.helloID:
+		return false, b.greetedLocked(m.Error)
+	case b.memory.owns(m.ID):
+		return false, nil
 	}
-	return true
+	b.memory.answered(m)
+	return true, nil
 }
 
 // fail answers a request whose answer is too large to be passed on.
@@ -294,6 +332,7 @@ func (b *bridge) lost() (finished bool) {
 			"the gateway ended during the call; it is not known whether the call was carried out")))
 	}
 	clear(b.running)
+	b.memory.lost()
 	b.greeting, b.held, b.heldSize = false, nil, 0
 	return b.closed
 }
@@ -326,7 +365,7 @@ func (b *bridge) greet(conn net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conn = conn
-	if b.hello != nil {
+	if b.memory.hello != nil {
 		b.greetLocked()
 	}
 }
@@ -334,20 +373,25 @@ func (b *bridge) greet(conn net.Conn) {
 // greetLocked repeats the client's handshake.
 func (b *bridge) greetLocked() {
 	b.unknown, b.greeting = false, true
-	b.sendLocked(b.hello)
+	b.sendLocked(b.memory.hello)
 }
 
-// greetedLocked ends the repeated handshake: what the client said meanwhile is
-// sent now, since a gateway takes nothing before it, or answered with the error
-// that the gateway had for the handshake.
-func (b *bridge) greetedLocked(refusal protocol.Raw) {
+// greetedLocked ends the repeated handshake: what the client said before and
+// meanwhile is sent now, since a gateway takes nothing before it, or answered with
+// the error that the gateway had for the handshake. It returns what the client
+// should be notified of.
+func (b *bridge) greetedLocked(refusal protocol.Raw) (news []string) {
 	b.greeting, b.unknown = false, refusal != nil
 	if !b.unknown {
+		news = b.memory.news
 		b.sendLocked(protocol.NewNotification(protocol.NoteInitialized, nil).Append(nil))
+		for _, m := range b.memory.repeated() {
+			b.sendLocked(m.Append(nil))
+		}
 	}
 	for _, frame := range b.held {
 		if b.unknown {
-			b.answerLocked(frame, refusal)
+			b.refuseLocked(messagesOf(frame), protocol.ParseError(refusal))
 		} else {
 			b.sendLocked(frame)
 		}
@@ -356,14 +400,5 @@ func (b *bridge) greetedLocked(refusal protocol.Raw) {
 	if b.closed {
 		b.closeWriteLocked()
 	}
-}
-
-// answerLocked answers the request that a frame may be with an error.
-func (b *bridge) answerLocked(frame []byte, e protocol.Raw) {
-	m, err := protocol.Parse(frame)
-	if err != nil || !m.IsRequest() {
-		return
-	}
-	delete(b.running, m.ID)
-	b.writeLocked(protocol.NewError(m.ID, protocol.ParseError(e)))
+	return news
 }
