@@ -26,7 +26,8 @@ func newDoor(t *testing.T, tokens *Tokens) *httptest.Server {
 		Gateway: g, Events: NewEvents(), Loaded: func() bool { return true },
 		Reload: func(context.Context) error { return nil },
 	}
-	s := httptest.NewServer((&door{tokens: tokens, hosts: []string{"gateway.example"}}).guard(api.routes(t.Context())))
+	routes := api.routes(newStreams(t.Context()))
+	s := httptest.NewServer((&door{tokens: tokens, hosts: []string{"gateway.example"}}).guard(routes))
 	t.Cleanup(func() { s.Close(); g.Close() })
 	return s
 }

@@ -39,8 +39,8 @@ type RestartResult struct {
 }
 
 // routes returns everything that garra serves over HTTP, behind the callers'
-// checks but not behind a door. Streams end with life.
-func (a *API) routes(life context.Context) http.Handler {
+// checks but not behind a door.
+func (a *API) routes(open *streams) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, role Role, h func(http.ResponseWriter, *http.Request) error) {
 		mux.HandleFunc(pattern, needs(role, func(w http.ResponseWriter, r *http.Request) {
@@ -51,9 +51,9 @@ func (a *API) routes(life context.Context) http.Handler {
 	}
 	handle("GET /admin/mcp", RoleViewer, a.list)
 	handle("GET /admin/mcp/{name}", RoleViewer, a.inspect)
-	handle("GET /admin/mcp/{name}/logs", RoleViewer, until(life, a.logs))
+	handle("GET /admin/mcp/{name}/logs", RoleViewer, open.track(a.logs))
 	handle("POST /admin/mcp/{name}/{action}", RoleOperator, a.act)
-	handle("GET /admin/events", RoleViewer, until(life, a.events))
+	handle("GET /admin/events", RoleViewer, open.track(a.events))
 	handle("POST /admin/reload", RoleOperator, a.reload)
 	mcp := needsClient(a.Gateway.HTTP(principal))
 	mux.Handle("/mcp", mcp)
@@ -64,19 +64,6 @@ func (a *API) routes(life context.Context) http.Handler {
 		writeError(w, errorf(http.StatusNotFound, "http.not_found", "", "there is nothing at %.100q", r.URL.Path))
 	})
 	return mux
-}
-
-// until ends a request's context with life, besides with its client: a stream
-// would else hold up the end of the gateway.
-func until(
-	life context.Context, h func(http.ResponseWriter, *http.Request) error,
-) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		defer context.AfterFunc(life, cancel)()
-		return h(w, r.WithContext(ctx))
-	}
 }
 
 func (a *API) list(w http.ResponseWriter, _ *http.Request) error {

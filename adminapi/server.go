@@ -43,6 +43,7 @@ type Server struct {
 	gateway *gateway.Gateway
 	socket  *http.Server
 	tcp     *http.Server
+	streams *streams
 	life    context.Context // of pipes and streams
 	end     context.CancelFunc
 	failed  chan error
@@ -59,12 +60,17 @@ type Options struct {
 func NewServer(api *API) *Server {
 	s := &Server{gateway: api.Gateway, failed: make(chan error, 2)}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.handler = api.routes(s.life)
+	s.streams = newStreams(s.life)
+	s.handler = api.routes(s.streams)
 	return s
 }
 
 // Failed gets an error when a listener breaks.
 func (s *Server) Failed() <-chan error { return s.failed }
+
+// EndStreams ends the event streams of some callers, as principals. The gateway's
+// own sessions are not among them.
+func (s *Server) EndStreams(whose func(principal string) bool) { s.streams.end(whose) }
 
 // ServeSocket serves the socket; the listener must come from [ListenSocket].
 func (s *Server) ServeSocket(l net.Listener) {

@@ -43,7 +43,7 @@ type bridge struct {
 	conn     net.Conn             // to the gateway; nil while there is none
 	running  map[protocol.ID]bool // the client's requests
 	memory   *memory              // of the client
-	unknown  bool                 // to the gateway, which refused the repeated hello: it comes again with the next request
+	unknown  bool                 // to the gateway, which refused the repeated hello: that comes with the next request
 	greeting bool                 // the answer to a repeated hello is due, and not for the client
 	held     [][]byte             // of the client, until that answer is there
 	heldSize int                  // bytes of held

@@ -284,8 +284,8 @@ func (d *daemon) warnOpen(config *mcpconfig.Config) {
 	}
 }
 
-// attend reloads on SIGHUP and when a file changes, ends the sessions of tokens
-// that were revoked, and returns when ctx ends or a listener breaks.
+// attend reloads on SIGHUP and when a file changes, ends the sessions and
+// streams of tokens that were revoked, and returns when ctx ends or a listener breaks.
 func (d *daemon) attend(ctx context.Context, server *adminapi.Server) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -298,7 +298,9 @@ func (d *daemon) attend(ctx context.Context, server *adminapi.Server) error {
 		case <-hangup:
 			_ = d.reload(ctx) // it has said what is wrong
 		case <-revoked.C:
-			d.gateway.EndSessions(d.tokens.Revoked())
+			whose := d.tokens.Revoked()
+			d.gateway.EndSessions(whose)
+			server.EndStreams(whose)
 		case err := <-server.Failed():
 			return err
 		case <-ctx.Done():
