@@ -63,6 +63,12 @@ const (
 	CodeExpandClient        Code = "expand.client_variable"
 )
 
+// The codes of what the files alone don't show. This package doesn't report them: `garra config
+// check` does.
+const (
+	CodeToolsUnknownName Code = "tools.unknown_name"
+)
+
 // Severity returns the severity of every finding with this code. A code that this package does
 // not know counts as an Error.
 func (c Code) Severity() Severity {
@@ -70,7 +76,8 @@ func (c Code) Severity() Severity {
 	case CodeFileIgnored, CodeRootUnread, CodeKeyUnknown, CodeServerSimilarName,
 		CodeServerShadowed, CodeFieldRepeated, CodeFieldNotApplicable, CodeTimeoutUnit,
 		CodeCommandSpaces, CodeToolsEmptyAllow, CodeSettingIgnored, CodeEnvNull,
-		CodeEnvInherited, CodeEnvVaultUnavailable, CodeExpandLiteral, CodeExpandClient:
+		CodeEnvInherited, CodeEnvVaultUnavailable, CodeExpandLiteral, CodeExpandClient,
+		CodeToolsUnknownName:
 		return Warning
 	case CodeFileExposed, CodeConfigNone, CodeRootDialect, CodeKeyForeign,
 		CodeServerUnsupported, CodeFieldNoEffect:
