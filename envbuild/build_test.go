@@ -278,12 +278,12 @@ func TestProblems(t *testing.T) {
 		{
 			"no vault",
 			Entry{Env: env("T", "vault:k.T")},
-			ErrSecret, "env.T", `secret "k.T" is not available: there is no vault`,
+			ErrSecret, "env.T", `secret "k.T" is not available: there is no vault; write ${env:NAME} in env`,
 		},
 		{
 			"secret as argument",
 			Entry{Args: []string{"${vault:k}"}},
-			ErrSecret, "args[0]", `secret "k" is not available: command lines`,
+			ErrSecret, "args[0]", `secret "k" is not available: command lines and file names can be read by every user of the machine; hand it over in env`,
 		},
 		{
 			"secret by default",
@@ -508,6 +508,19 @@ func TestLooksSecret(t *testing.T) {
 	} {
 		if got := looksSecret(name); got != want {
 			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// TestAllowlistIsDocumented wants each variable that a child gets in docs/config.md.
+func TestAllowlistIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(allowed(newPlatform("windows"), false), allowed(newPlatform("linux"), true)...) {
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/config.md lacks %s", name)
 		}
 	}
 }

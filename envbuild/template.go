@@ -3,6 +3,7 @@
 package envbuild
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -261,9 +262,16 @@ func unsetError(name string) *Error {
 }
 
 func secretError(key string, cause error) *Error {
+	fix := "open the vault, or store the secret in it"
+	switch {
+	case errors.Is(cause, errNoVault):
+		fix = "write ${env:NAME} in env instead, and set NAME where garra is started"
+	case errors.Is(cause, errSecretPlace):
+		fix = "hand it over in env"
+	}
 	return &Error{
 		Kind: ErrSecret, Subject: key, Cause: cause,
 		Message: fmt.Sprintf("secret %q is not available", key),
-		Fix:     "open the vault, or store the secret in it",
+		Fix:     fix,
 	}
 }
