@@ -41,6 +41,11 @@ func TestCorpus(t *testing.T) {
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
+			for _, f := range config.Findings {
+				if f.Fix == "" {
+					t.Errorf("%s: nothing says what to do", f)
+				}
+			}
 			bad := strings.HasPrefix(dir, "testdata/bad/")
 			if errors := config.Findings.Count(Error); bad != (errors > 0) {
 				t.Errorf("%d errors in a case of %s", errors, filepath.Dir(dir))

@@ -27,6 +27,8 @@ type decoder struct {
 	failed bool // an error was reported
 	// given holds, by documented name, the keys under which fields were given.
 	given map[string]member
+	// broken holds the fields whose value, as first given, could not be used.
+	broken map[string]bool
 }
 
 // decode returns the server that the entry describes, or nil when it has an error.
@@ -37,6 +39,7 @@ func (l *loader) decode(e entry) *Server {
 		entry:  e,
 		server: NewServer(e.name, origin, l.settings),
 		given:  map[string]member{},
+		broken: map[string]bool{},
 	}
 	d.server.digest = e.digest()
 	if value := e.member.value; value.kind != mapNode {
@@ -108,11 +111,11 @@ func (d *decoder) decodeMember(m member) {
 	if !again {
 		d.given[f.name] = m
 		d.place(f.name, m.value)
-		d.decodeValue(f, m, d.server)
+		d.broken[f.name] = !d.decodeValue(f, m, d.server)
 		return
 	}
-	if first.key == m.key {
-		return // reported as a duplicate
+	if first.key == m.key || d.broken[f.name] {
+		return // reported as a duplicate, or there is nothing to compare with
 	}
 	d.compareSpellings(f, first, m)
 }
@@ -135,7 +138,7 @@ func (d *decoder) compareSpellings(f *field, first, again member) {
 // reportUnknown reports a key that is no field.
 func (d *decoder) reportUnknown(m member) {
 	if meaning := foreignKey(m.key); meaning != "" {
-		d.report(m.keyStart, CodeKeyForeign, "nothing, or remove it",
+		d.report(m.keyStart, CodeKeyForeign, "it can stay, or be removed",
 			"garra does not use %s: %s", m.key, meaning)
 		return
 	}

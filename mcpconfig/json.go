@@ -16,6 +16,9 @@ import (
 // maxDepth bounds how deep values may be nested. A real file needs five levels.
 const maxDepth = 100
 
+// tooDeep is what to do about values that are nested deeper.
+const tooDeep = "remove the value; garra reads no field that is nested so deep"
+
 // jsonSyntax is JSON with comments and trailing commas, as VS Code writes it.
 type jsonSyntax struct{}
 
@@ -49,7 +52,8 @@ func checkJSONDepth(src []byte) *fileError {
 			if depth++; depth > maxDepth {
 				return &fileError{
 					CodeFileUnparsable, i,
-					fmt.Sprintf("values are nested more than %d levels deep", maxDepth), "",
+					fmt.Sprintf("values are nested more than %d levels deep", maxDepth),
+					tooDeep,
 				}
 			}
 		case ']', '}':
@@ -98,7 +102,7 @@ var hujsonError = regexp.MustCompile(`(?s)^hujson: line (\d+), column (\d+): (.*
 // jsonError turns a parser's error into a place and a message. An invalid literal isn't
 // repeated: it may be a secret.
 func jsonError(src []byte, err error) *fileError {
-	ferr := &fileError{code: CodeFileUnparsable, offset: len(src), message: "this is not JSON"}
+	ferr := &fileError{code: CodeFileUnparsable, offset: len(src), message: "this is not JSON", fix: checkPlace}
 	match := hujsonError.FindStringSubmatch(err.Error())
 	if match == nil {
 		return ferr
@@ -110,10 +114,15 @@ func jsonError(src []byte, err error) *fileError {
 	return ferr
 }
 
+// checkPlace is what to do about a mistake that has no cure of its own.
+const checkPlace = "correct what stands here, or right before it"
+
 // explainJSON words a parser's message for people who write such files by hand.
 func explainJSON(src []byte, offset int, message string) (text, fix string) {
 	literal, isLiteral := strings.CutPrefix(message, "invalid literal: ")
 	switch {
+	case isConflictMarker(src, offset):
+		return "a merge conflict was left in: " + message, "keep one of the two sides and remove the lines of markers"
 	case len(bytes.TrimSpace(src)) == 0:
 		return "the file is empty", `write {"mcpServers": {}} into it, or remove it`
 	case isLiteral && strings.HasPrefix(literal, `"`):
@@ -131,8 +140,31 @@ func explainJSON(src []byte, offset int, message string) (text, fix string) {
 		return "a comma or closing bracket is missing: " + message, "put a comma before this"
 	case strings.Contains(message, `'\''`):
 		return "a string is in single quotes", "use double quotes"
+	case strings.Contains(message, "after object name"):
+		return "a colon is missing: " + message, "put a colon between the name and its value"
+	case strings.Contains(message, "at start of object name"):
+		return "a name is missing or not in quotes: " + message, `write each name as "name": value`
+	case strings.Contains(message, "after top-level value"):
+		return "the text goes on after its last brace: " + message, "remove what follows, or a brace too many before it"
+	case strings.Contains(message, "'#'"):
+		return "this is not JSON: " + message, "begin a comment with //"
+	case strings.Contains(message, "at start of value"):
+		return "this is not JSON: " + message, "write a value here; text goes in double quotes"
 	}
-	return "this is not JSON: " + message, ""
+	return "this is not JSON: " + message, checkPlace
+}
+
+// isConflictMarker reports whether a line of a merge that was not finished starts at offset.
+func isConflictMarker(src []byte, offset int) bool {
+	if offset > 0 && src[offset-1] != '\n' {
+		return false
+	}
+	for _, marker := range []string{"<<<<<<< ", "=======", ">>>>>>> "} {
+		if bytes.HasPrefix(src[offset:], []byte(marker)) {
+			return true
+		}
+	}
+	return false
 }
 
 // newlineOffset returns the offset at which the line starts, counting line feeds alone.

@@ -15,9 +15,13 @@ func TestJSONErrors(t *testing.T) {
 		message string // how it starts
 	}{
 		{"^", "the file is empty"},
-		{"{}^x", "this is not JSON: invalid character 'x'"},
+		{"{}^x", "the text goes on after its last brace: invalid character 'x'"},
 		{`{"a": ^}`, "this is not JSON: invalid character '}'"},
-		{`{"a" ^1}`, "this is not JSON: invalid character '1' after object name"},
+		{`{"a" ^1}`, "a colon is missing: invalid character '1' after object name"},
+		{`{"a": 1, ^{}}`, "a name is missing or not in quotes"},
+		{"{\n^<<<<<<< ours\n}", "a merge conflict was left in"},
+		{"{\"a\": 1\n^=======\n}", "a merge conflict was left in"},
+		{`{"a": ^=======`, "this is not JSON: invalid character '='"},
 		{`{^a: 1}`, "a word or number is not JSON"},
 		{`{"a": ^01}`, "a word or number is not JSON"},
 		{`{"a": ^True}`, "a word or number is not JSON"},
@@ -39,11 +43,12 @@ func TestJSONErrors(t *testing.T) {
 		{`[1, 2 ^; 3]`, "a comma or closing bracket is missing"},
 		{"\t\n  ^#x\n{}", "this is not JSON: invalid character '#'"},
 		{strings.Repeat("[", 100) + "^[", "values are nested more than 100"},
-		{`{"a": "` + strings.Repeat("[", 200) + `"} /* ` + strings.Repeat("{", 200) + "*/ ^x", "this is not JSON"},
+		{`{"a": "` + strings.Repeat("[", 200) + `"} /* ` + strings.Repeat("{", 200) + "*/ ^x", "the text goes on"},
 	} {
 		before, after, _ := strings.Cut(tt.text, "^")
 		_, ferr := jsonSyntax{}.parse([]byte(before + after))
-		if ferr == nil || ferr.code != CodeFileUnparsable || !strings.HasPrefix(ferr.message, tt.message) {
+		if ferr == nil || ferr.code != CodeFileUnparsable || ferr.fix == "" ||
+			!strings.HasPrefix(ferr.message, tt.message) {
 			t.Errorf("%q: %+v, want %q", tt.text, ferr, tt.message)
 			continue
 		}

@@ -198,8 +198,7 @@ func (l *loader) serversEntries(s *source) []entry {
 			l.report(s.at(m.keyStart), CodeRootDialect, "rename the key to mcpServers",
 				"servers is VS Code's key; it is read as mcpServers")
 		case isDialectRoot(m.key):
-			l.report(s.at(m.keyStart), CodeRootUnread,
-				"move the servers to mcpServers",
+			l.report(s.at(m.keyStart), CodeRootUnread, unreadFix(m.key),
 				"%s is another client's key and is not read", m.key)
 		default:
 			l.reportRootKey(s, m, root == nil)
@@ -218,6 +217,14 @@ func isDialectRoot(key string) bool {
 		return true
 	}
 	return false
+}
+
+// unreadFix is what to do about a key at the root that another client has.
+func unreadFix(key string) string {
+	if key == "inputs" {
+		return "write ${env:NAME} where an entry has ${input:…}, and set NAME where garra is started"
+	}
+	return "move the servers to mcpServers"
 }
 
 // reportRootKey reports a key of mcp.json that is not known there. Where there is no root for

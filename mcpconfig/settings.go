@@ -95,7 +95,7 @@ func (l *loader) apply(s *source, setting setting, path string, n *node, values 
 	case want != "":
 		l.report(s.at(n.start), settingCode(n, setting), "write "+want, "%s is not %s", path, want)
 	case setting.noEffect != "":
-		l.report(s.at(n.start), CodeFieldNoEffect, "nothing, but don't rely on it",
+		l.report(s.at(n.start), CodeFieldNoEffect, "don't rely on it yet",
 			"%s has no effect in this version: %s", path, setting.noEffect)
 	}
 }
@@ -140,7 +140,7 @@ func (l *loader) checkOwnSection(s *source, section *member, table []setting) {
 		}
 	}
 	if known == nil {
-		l.report(s.at(section.keyStart), CodeFieldNoEffect, "nothing, but don't rely on it",
+		l.report(s.at(section.keyStart), CodeFieldNoEffect, "don't rely on it yet",
 			"the section %s has no effect in this version", section.key)
 		return
 	}

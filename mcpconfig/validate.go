@@ -190,7 +190,7 @@ func (d *decoder) checkEffects() {
 	s := d.server
 	if s.Transport != Stdio {
 		d.report(d.entry.member.keyStart, CodeServerUnsupported,
-			"nothing; a later version will connect to it",
+			"keep it for a later version, or write a command that bridges to the url",
 			"servers at a URL are not connected yet: the entry is checked and listed, and that is all")
 		return
 	}
@@ -200,7 +200,7 @@ func (d *decoder) checkEffects() {
 			continue
 		}
 		if consequence := f.noEffect(s); consequence != "" {
-			d.report(m.keyStart, CodeFieldNoEffect, "nothing, but don't rely on it",
+			d.report(m.keyStart, CodeFieldNoEffect, "don't rely on it yet",
 				"%s has no effect in this version: %s", m.key, consequence)
 		}
 	}

@@ -31,7 +31,7 @@ func (yamlSyntax) parse(src []byte) (*node, *fileError) {
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(src))
 	if err != nil {
-		return nil, wholeFile(CodeFileUnparsable, "", "setting up the YAML reader: %v", err)
+		return nil, wholeFile(CodeFileUnparsable, checkPlace, "setting up the YAML reader: %v", err)
 	}
 	var doc, second yaml.Node
 	switch err := loader.Load(&doc); {
@@ -40,7 +40,8 @@ func (yamlSyntax) parse(src []byte) (*node, *fileError) {
 	case err != nil:
 		return nil, t.loadError(err)
 	case len(doc.Content) != 1:
-		return nil, wholeFile(CodeFileUnparsable, "", "this is not a YAML document")
+		const fix = "write keys and values, such as mcp: {}"
+		return nil, wholeFile(CodeFileUnparsable, fix, "this is not a YAML document")
 	}
 	switch err := loader.Load(&second); {
 	case err == nil:
@@ -90,7 +91,7 @@ func yamlLineStarts(src []byte) []int {
 
 // loadError turns the library's error into a place and a message.
 func (t *yamlTree) loadError(err error) *fileError {
-	ferr := wholeFile(CodeFileUnparsable, "", "this is not YAML")
+	ferr := wholeFile(CodeFileUnparsable, checkPlace, "this is not YAML")
 	lerr, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
 		return ferr
@@ -119,8 +120,14 @@ func yamlFix(message string) string {
 		return "write key: value, with a space after the colon"
 	case strings.Contains(message, "control characters"):
 		return "remove the character, or write it as an escape in double quotes"
+	case strings.Contains(message, "did not find expected"):
+		return "check the indentation, and that each quote, bracket and brace is closed"
+	case strings.Contains(message, "unknown anchor"):
+		return "write &name before the value that is meant, further up; quote text that starts with *"
+	case strings.Contains(message, "unexpected end of stream"):
+		return "close the quote, bracket or brace that is open here"
 	}
-	return ""
+	return checkPlace
 }
 
 // isYAMLControl reports whether YAML forbids a character.
@@ -143,7 +150,7 @@ func (t *yamlTree) node(y *yaml.Node, depth, indent int) *node {
 	}
 	n := &node{start: t.index.offset(y.Line, y.Column), size: 1, end: -1}
 	if depth > maxDepth {
-		t.fail(n.start, "", "values are nested more than %d levels deep", maxDepth)
+		t.fail(n.start, tooDeep, "values are nested more than %d levels deep", maxDepth)
 	}
 	if t.failed != nil {
 		return n
@@ -198,7 +205,7 @@ func (t *yamlTree) alias(y *yaml.Node) *node {
 	start := t.index.offset(y.Line, y.Column)
 	target, ok := t.nodes[y.Alias]
 	if !ok {
-		t.fail(start, "", "the alias %q stands inside the value that it stands for", y.Value)
+		t.fail(start, "write the value out", "the alias %q stands inside the value that it stands for", y.Value)
 		return &node{start: start, end: start, size: 1}
 	}
 	if t.expanded += target.size; t.expanded > maxExpanded {
@@ -270,7 +277,8 @@ func (t *yamlTree) merge(n *node, sources []*node) {
 				}
 			}
 		default:
-			t.fail(source.start, "", "a merge key takes a map or a list of maps")
+			t.fail(source.start, "write <<: *name, where &name stands before a map",
+				"a merge key takes a map or a list of maps")
 		}
 	}
 }
