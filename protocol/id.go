@@ -4,6 +4,7 @@ package protocol
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -54,10 +55,16 @@ func (id ID) Raw() Raw {
 	return Raw(id.text)
 }
 
-// Number returns the id as an unsigned integer, if it is one.
+// Number returns the id as an unsigned integer, if it is one; 5.0 is.
 func (id ID) Number() (uint64, bool) {
-	n, err := strconv.ParseUint(id.text, 10, 64)
-	return n, err == nil
+	if n, err := strconv.ParseUint(id.text, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(id.text, 64)
+	if err != nil || f < 0 || f >= 1<<53 || f != math.Trunc(f) {
+		return 0, false
+	}
+	return uint64(f), true
 }
 
 // String returns the id's JSON text, for messages and logs.

@@ -38,7 +38,8 @@ func (m *Message) IsResponse() bool { return m.Method == "" }
 var ErrNotMessage = errors.New("not a JSON-RPC message")
 
 // Parse reads a message from a server. Unknown members are left out, the last
-// of two equal ones counts. The message aliases frame.
+// of two equal ones counts, and so does a result beside an error that is null,
+// as JSON-RPC 1.0 has it. The message aliases frame.
 func Parse(frame []byte) (*Message, error) {
 	members, err := readMembers(frame, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
@@ -54,6 +55,9 @@ func Parse(frame []byte) (*Message, error) {
 // tokens; their order and the text of numbers and strings stay. Result and
 // Error alias frame.
 func ParseStrict(frame []byte) (*Message, error) {
+	if err := uncrowded(frame); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotMessage, err)
+	}
 	members, err := readMembers(frame, jsontext.AllowInvalidUTF8(true))
 	if err == nil {
 		err = distinct(members)
@@ -93,7 +97,16 @@ func ParseBatch(frame []byte) (frames []Raw, ok bool, err error) {
 		if err != nil {
 			return nil, true, fmt.Errorf("%w: %w", ErrNotMessage, err)
 		}
+		if len(frames) == maxMembers {
+			return nil, true, &CrowdedError{"messages in a batch", maxMembers}
+		}
 		frames = append(frames, v.Clone())
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, true, fmt.Errorf("%w: %w", ErrNotMessage, err)
+	}
+	if rest := bytes.TrimSpace(dec.UnreadBuffer()); len(rest) > 0 {
+		return nil, true, fmt.Errorf("%w: %d bytes follow the batch", ErrNotMessage, len(rest))
 	}
 	return frames, true, nil
 }
@@ -123,6 +136,9 @@ func assemble(members []Member) (*Message, error) {
 		case "error":
 			m.Error = v
 		}
+	}
+	if m.Result != nil && m.Error.Kind() == 'n' {
+		m.Error = nil
 	}
 	return m, m.check(version, hasID)
 }
@@ -168,7 +184,7 @@ func appendMember(dst []byte, name string, value Raw) []byte {
 		return dst
 	}
 	dst = append(dst, name...)
-	if bytes.IndexByte(value, '\n') < 0 {
+	if !bytes.ContainsAny(value, "\r\n") { // either ends a line somewhere: in a pipe, or in an event stream
 		return append(dst, value...)
 	}
 	line, err := jsontext.AppendFormat(dst, value, jsontext.PreserveRawStrings(true),
@@ -177,6 +193,14 @@ func appendMember(dst []byte, name string, value Raw) []byte {
 		return append(dst, "null"...)
 	}
 	return line
+}
+
+// Peek looks for the id of a text that is no message, and whether that was to be
+// an answer. It is lenient: of text that is no JSON it finds nothing or something.
+func Peek(frame []byte) (id ID, reply bool) {
+	s := newTopScanner()
+	s.write(frame)
+	return s.id, !s.method
 }
 
 // NewRequest returns a request. Params may be nil.

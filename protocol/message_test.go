@@ -121,9 +121,11 @@ func TestBatch(t *testing.T) {
 }
 
 func TestMultilineValuesStayOnOneLine(t *testing.T) {
-	m := NewResult(NumberID(1), Raw("{\n \"a\": 1.0\n}"))
-	if got, want := string(m.Append(nil)), `{"jsonrpc":"2.0","id":1,"result":{"a":1.0}}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	for _, raw := range []string{"{\n \"a\": 1.0\n}", "{\r\"a\":\r1.0}"} {
+		m := NewResult(NumberID(1), Raw(raw))
+		if got, want := string(m.Append(nil)), `{"jsonrpc":"2.0","id":1,"result":{"a":1.0}}`; got != want {
+			t.Errorf("got %q, want %s", got, want)
+		}
 	}
 }
 
@@ -198,6 +200,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"b":[1.0,"\ud83d"]}}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"x","error":{"code":1}}`))
 	f.Add([]byte("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\n}}"))
+	f.Add([]byte("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\r}}"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for _, parse := range []func([]byte) (*Message, error){Parse, ParseStrict} {
 			m, err := parse(in)
@@ -205,7 +208,7 @@ func FuzzParse(f *testing.F) {
 				continue
 			}
 			line := m.Append(nil)
-			if strings.ContainsRune(string(line), '\n') || len(line) > m.Size() {
+			if strings.ContainsAny(string(line), "\r\n") || len(line) > m.Size() {
 				t.Fatalf("%q is no line of at most %d bytes", line, m.Size())
 			}
 			if !json.Valid(line) {

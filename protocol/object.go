@@ -110,6 +110,9 @@ func readMembers(raw []byte, opts ...jsontext.Options) ([]Member, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(members) == maxMembers {
+			return nil, &CrowdedError{"members", maxMembers}
+		}
 		members = append(members, Member{Name: name, Value: value, quote: quote})
 	}
 	if _, err := dec.ReadToken(); err != nil {
@@ -174,7 +177,8 @@ func (o *Object) Raw() Raw {
 	return append(dst, '}')
 }
 
-// Elements splits a JSON array into its values, which alias raw.
+// Elements splits a JSON array into its values, which alias raw. It returns a
+// *[CrowdedError] when there are more than [MaxElements].
 func Elements(raw Raw) ([]Raw, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -189,6 +193,9 @@ func Elements(raw Raw) ([]Raw, error) {
 		v, err := dec.ReadValue()
 		if err != nil {
 			return nil, err
+		}
+		if len(elements) == MaxElements {
+			return nil, &CrowdedError{"elements", MaxElements}
 		}
 		elements = append(elements, v)
 	}
