@@ -10,8 +10,8 @@ import (
 // A Code tells the kinds of failure apart. Codes are stable.
 type Code string
 
-// The codes. Those up to FrameTooLarge reach MCP clients; the others are the
-// causes that a person sees in lists and events.
+// The codes. All but CallCancelled, which is answered with nothing, may reach MCP
+// clients.
 const (
 	PolicyDenied   Code = "policy.denied"
 	ConfirmDenied  Code = "confirm.denied"

@@ -34,8 +34,10 @@ type Call struct {
 	// Progress is the client's own token, zero when it wants no progress. The
 	// source replaces it on the way and puts it back into what it passes on.
 	Progress protocol.ID
-	// Timeout bounds the call, restarted by progress; 0 is the source's own.
+	// Timeout bounds the call, restarted by progress; 0 is the source's own. It
+	// is counted from Began, or from now when that is zero.
 	Timeout time.Duration
+	Began   time.Time
 }
 
 // A Client is who a call came from: the way back for what a source says while

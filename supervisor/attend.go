@@ -78,7 +78,7 @@ func (a *attendance) greet(ctx Context) *source.Hello {
 	}()
 	result, err := a.link.call(ctx, &source.Call{
 		Method: protocol.MethodInitialize, Params: initializeParams(a.order.entry),
-	}, budget{timeout: a.order.entry.Timeout})
+	}, budget{timeout: a.order.entry.Timeout, began: time.Now()})
 	if err != nil {
 		a.refused = a.refusal(err)
 		return nil
@@ -98,7 +98,7 @@ func (a *attendance) greet(ctx Context) *source.Hello {
 func (a *attendance) refusal(err error) *source.Failure {
 	name := a.order.entry.Name
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
-		return source.Fail(source.ServerFailed, name, "the server refused initialize: %s", e)
+		return source.Fail(source.ServerFailed, name, "the server refused initialize: %.500s", e)
 	}
 	f, ok := errors.AsType[*source.Failure](err)
 	switch {

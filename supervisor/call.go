@@ -18,9 +18,12 @@ import (
 // ("Lifecycle", timeouts).
 const maxProgress = 12
 
-// A budget is the time that a call has: timeout, which progress restarts, and
-// of which some was spent on waiting for the server.
-type budget struct{ timeout, spent time.Duration }
+// A budget is the time that a call has: timeout, which progress restarts, from
+// when it began, which includes the wait for its server.
+type budget struct {
+	timeout time.Duration
+	began   time.Time
+}
 
 // A call is one request in flight on a link.
 type call struct {
@@ -56,7 +59,7 @@ func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 	defer over()
 	c := &call{
 		client: req.Client, token: req.Progress, timeout: b.timeout,
-		deadline: time.Now().Add(maxProgress*b.timeout - b.spent),
+		deadline: b.began.Add(maxProgress * b.timeout),
 		done:     make(chan reply, 1),
 		over:     over,
 	}
@@ -100,7 +103,7 @@ func (l *link) register(c *call, method string, b budget) error {
 	l.next++
 	c.id = l.next
 	l.pending[c.id] = c
-	c.timer = time.AfterFunc(max(b.timeout-b.spent, 0), func() { l.expire(c, method) })
+	c.timer = time.AfterFunc(max(time.Until(b.began.Add(b.timeout)), 0), func() { l.expire(c, method) })
 	return nil
 }
 

@@ -265,8 +265,8 @@ func TestNotifyingAServerThatDoesNotRead(t *testing.T) {
 	r := newRig(t)
 	deaf := r.only(misbehaving("--stop-reading-stdin"))
 	deaf.Notify("notifications/long", Raw(`{"text":"`+strings.Repeat("x", 1<<20)+`"}`)) // fills the pipe
-	for range maxNotes + 1 {                                                            // the last finds the queue full, if nobody waited
-		deaf.Notify("notifications/x", nil)
+	for range maxNotes + 1 {
+		deaf.Notify("notifications/x", nil) // the last one finds the queue full, if nobody waited
 	}
 	if r.saw("did not get notifications/x: 64 notifications wait") == "" {
 		t.Error("no event tells that there were too many")

@@ -29,7 +29,7 @@ func stoppedFailure(server string) *source.Failure {
 func parkedFailure(server string, now *snapshot) *source.Failure {
 	f := &source.Failure{
 		Code: source.ServerParked, Server: server,
-		Message: "the server failed too often and is parked", Fix: "start it with `garra mcp restart " + server + "`",
+		Message: "the server failed and is parked", Fix: "start it with `garra mcp restart " + server + "`",
 	}
 	if !now.status.NextTry.IsZero() {
 		f.Message += fmt.Sprintf(" until %s", now.status.NextTry.Format(time.TimeOnly))

@@ -12,16 +12,19 @@ import (
 )
 
 // told passes a notification of the server on: progress to the call that it
-// belongs to, a log line to the one client that has calls in flight, everything
-// else to whoever watches the server.
+// belongs to, news of the server itself to whoever watches it, and everything
+// else to the one client that has calls in flight, if it is one.
 func (l *link) told(m *protocol.Message) {
 	switch m.Method {
 	case protocol.NoteProgress:
 		l.progress(m)
 		return
 	case protocol.NoteCancelled:
-		return // garra answers what it was asked; nothing is lost
-	case protocol.NoteMessage:
+		l.takenBack(m.Params)
+		return
+	case protocol.NoteToolsChanged, protocol.NotePromptsChanged, protocol.NoteResourcesChanged,
+		protocol.NoteResourceUpdated:
+	default:
 		if c, _ := l.onlyClient(); c != nil {
 			c.client.Notify(m.Method, m.Params)
 			return
@@ -71,15 +74,24 @@ func (l *link) onlyClient() (only *call, clients int) {
 // ask answers a request of the server, in a goroutine of its own: a client may
 // take its time, and so may the pipe.
 func (l *link) ask(m *protocol.Message) {
-	select {
-	case l.asked <- struct{}{}:
-	default:
-		l.trouble(fmt.Sprintf("%.80q was not answered: %d requests wait for an answer already", m.Method, maxAsked))
+	ctx, cancel := context.WithCancel(l.life)
+	if why := l.admit(m.ID, cancel); why != "" {
+		cancel()
+		l.trouble(fmt.Sprintf("%.80q was refused: %s", m.Method, why))
+		l.refuse(m.ID, why)
 		return
 	}
-	go func() { // ends with the client's answer, or with the link
-		defer func() { <-l.asked }()
-		result, err := l.forwardAsk(l.life, m)
+	c, clients := l.onlyClient() // now: the call that caused it may be answered next
+	go func() {                  // ends with the client's answer, or with the link
+		result, err := l.forwardAsk(ctx, m, c, clients)
+		l.mu.Lock()
+		delete(l.asked, m.ID)
+		l.mu.Unlock()
+		takenBack := ctx.Err() != nil
+		cancel()
+		if takenBack {
+			return // a cancelled request is not answered
+		}
 		if err != nil {
 			l.reply(protocol.NewError(m.ID, asProtocolError(err)))
 			return
@@ -88,14 +100,51 @@ func (l *link) ask(m *protocol.Message) {
 	}()
 }
 
+// admit takes in a request of the server, or says why not.
+func (l *link) admit(id protocol.ID, cancel context.CancelFunc) (why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case len(l.asked) >= maxAsked:
+		return fmt.Sprintf("%d requests wait for an answer already", maxAsked)
+	case l.asked[id] != nil:
+		return "a request with its id waits for an answer already"
+	}
+	l.asked[id] = cancel
+	return ""
+}
+
+// refuse answers a request of the server with an error, if the pipe takes that
+// now: who floods and doesn't read gets nothing.
+func (l *link) refuse(id protocol.ID, why string) {
+	l.writer.offer(frameOf(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal, "%s", why))))
+}
+
+// takenBack ends a request of the server that it cancels.
+func (l *link) takenBack(params Raw) {
+	obj, err := protocol.ParseObject(params)
+	if err != nil {
+		return
+	}
+	id, err := protocol.ParseID(obj.Get("requestId"))
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	cancel := l.asked[id]
+	l.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
 // forwardAsk takes a server's request to the client whose call caused it. With
 // calls of several clients in flight nothing on the wire tells whose it is; it
 // then fails at once, since the wrong client must never get it.
-func (l *link) forwardAsk(ctx Context, m *protocol.Message) (Raw, error) {
+func (l *link) forwardAsk(ctx Context, m *protocol.Message, c *call, clients int) (Raw, error) {
 	if m.Method == protocol.MethodPing {
 		return Raw("{}"), nil
 	}
-	c, clients := l.onlyClient()
 	switch {
 	case c != nil:
 		return c.client.Ask(ctx, m.Method, m.Params)

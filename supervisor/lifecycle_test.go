@@ -317,7 +317,7 @@ func TestCrashDuringACall(t *testing.T) {
 			l := s.current.Load().link
 			pid := s.Status().PID
 			time.AfterFunc(100*time.Millisecond, func() { kill(t, pid) })
-			_, err := l.call(t.Context(), tool("hang", nil), budget{timeout: time.Minute})
+			_, err := l.call(t.Context(), tool("hang", nil), budget{timeout: time.Minute, began: time.Now()})
 			return err
 		}, "signal: killed"},
 		"exits": {func(t *testing.T, s *Server) error {

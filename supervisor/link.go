@@ -43,14 +43,14 @@ type link struct {
 	wiring
 	writer *pipeWriter
 
-	mu      sync.Mutex       // guards pending, next and failure
-	pending map[uint64]*call // by id
-	next    uint64           // the last id that was used
-	failure *source.Failure  // set once: the link is closed
+	mu      sync.Mutex                         // guards the next four
+	pending map[uint64]*call                   // by id
+	next    uint64                             // the last id that was used
+	failure *source.Failure                    // set once: the link is closed
+	asked   map[protocol.ID]context.CancelFunc // requests of the server that wait for an answer
 
 	answered atomic.Bool             // a result came
-	asked    chan struct{}           // holds one token for each request that waits for an answer
-	notes    chan struct{}           // and one for each notification that waits for the server
+	notes    chan struct{}           // holds one token for each notification that waits for the server
 	life     Context                 // ends, with its cause, when the server can't be spoken to any more
 	end      context.CancelCauseFunc // of life
 	read     chan struct{}           // closed when there is nothing more to read
@@ -61,7 +61,7 @@ func newLink(w wiring) *link {
 	l := &link{
 		wiring:  w,
 		pending: make(map[uint64]*call),
-		asked:   make(chan struct{}, maxAsked),
+		asked:   make(map[protocol.ID]context.CancelFunc),
 		notes:   make(chan struct{}, maxNotes),
 		read:    make(chan struct{}),
 	}
@@ -159,7 +159,7 @@ func (l *link) takeOne(frame []byte) {
 	m, err := protocol.Parse(frame)
 	switch {
 	case err != nil:
-		l.noise(fmt.Sprintf("a line on standard output is no MCP message: %.200q", frame))
+		l.garbled(frame, err)
 	case m.IsResponse():
 		l.answer(m)
 	case m.IsNotification():
@@ -169,15 +169,34 @@ func (l *link) takeOne(frame []byte) {
 	}
 }
 
-// dropped fails the call whose answer was too large.
+// garbled takes a line that is no message: if it was to be an answer, the call
+// need not wait for a better one.
+func (l *link) garbled(frame []byte, err error) {
+	id, answers := protocol.Peek(frame)
+	if n, isNumber := id.Number(); isNumber && answers {
+		l.finish(n, reply{err: &source.Failure{
+			Code: source.ServerFailed, Server: l.server, Cause: err,
+			Message: fmt.Sprintf("the server's answer is no MCP message: %v", err),
+			Fix:     "tell its author, or use another version of it",
+		}})
+	}
+	l.noise(fmt.Sprintf("a line on standard output is no MCP message: %.200q", frame))
+}
+
+// dropped fails the call whose answer was too large, and refuses a request that
+// was.
 func (l *link) dropped(e *protocol.TooLargeError) {
 	n, isNumber := e.ID.Number()
 	failed := e.Reply && isNumber && l.finish(n, reply{err: &source.Failure{
 		Code: source.FrameTooLarge, Server: l.server, Message: "the answer was dropped: " + e.Error(),
 		Fix: "ask for less at a time",
 	}})
-	if !failed {
-		l.noise("dropped a " + e.Error())
+	if failed {
+		return
+	}
+	l.noise("dropped a " + e.Error())
+	if !e.Reply && !e.ID.IsZero() {
+		l.refuse(e.ID, "the request is too large")
 	}
 }
 

@@ -35,21 +35,20 @@ func (p *policy) reset() { p.failures, p.misfires, p.readyAt = 0, 0, time.Time{}
 // crashed is told of a run that ended by itself, and says how long to wait
 // before the next one; parked is set when the server failed more than limit
 // times in a row. A run is stable when it was ready for a minute and answered
-// something: failures before it don't count, and the restart is immediate.
+// something: it and the failures before it don't count, and the restart is
+// immediate.
 func (p *policy) crashed(
 	now time.Time, answered bool, first time.Duration, limit int,
 ) (wait time.Duration, parked bool) {
 	stable := answered && !p.readyAt.IsZero() && now.Sub(p.readyAt) >= stableAfter
-	if stable {
-		p.failures = 0
-	}
 	p.readyAt = time.Time{}
-	p.failures++
-	switch {
-	case p.failures > limit:
-		return p.spread(parkedEvery), true
-	case stable:
+	if stable && limit > 0 {
+		p.failures = 0
 		return 0, false
+	}
+	p.failures++
+	if p.failures > limit {
+		return p.spread(parkedEvery), true
 	}
 	return min(p.spread(doubled(first, p.failures-1)), maxDelay), false
 }

@@ -89,9 +89,9 @@ func TestStableRuns(t *testing.T) {
 		{"never ready", 0, false, 2, 20 * time.Second, 3},
 		{"a short time", 59 * time.Second, true, 2, 20 * time.Second, 3},
 		{"long, no answer", time.Hour, false, 2, 20 * time.Second, 3},
-		{"a minute", time.Minute, true, 2, 0, 1},
-		{"long", time.Hour, true, 4, 0, 1},
-		{"long, at the limit", time.Hour, true, 5, 0, 1},
+		{"a minute", time.Minute, true, 2, 0, 0},
+		{"long", time.Hour, true, 4, 0, 0},
+		{"long, at the limit", time.Hour, true, 5, 0, 0},
 	} {
 		p, now := even(), time.Unix(1000, 0)
 		p.failures = test.failures
@@ -103,8 +103,9 @@ func TestStableRuns(t *testing.T) {
 			t.Errorf("%s: wait %v, parked %v, failures %d", test.name, wait, parked, p.failures)
 		}
 		// That it was stable counts once.
-		if again, _ := p.crashed(now.Add(test.ready+time.Second), true, 5*time.Second, 5); again == 0 {
-			t.Errorf("%s: the second restart is immediate too", test.name)
+		again, _ := p.crashed(now.Add(test.ready+time.Second), true, 5*time.Second, 5)
+		if want := doubled(5*time.Second, test.after); again != want {
+			t.Errorf("%s: the next restart comes after %v, want %v", test.name, again, want)
 		}
 	}
 }

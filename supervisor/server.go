@@ -124,9 +124,12 @@ func (s *Server) Notify(method string, params Raw) {
 // before it was written, is sent again to the next run.
 func (s *Server) Call(ctx Context, c *source.Call) (Raw, error) {
 	now := s.current.Load()
-	b := budget{timeout: c.Timeout}
+	b := budget{timeout: c.Timeout, began: c.Began}
 	if b.timeout == 0 {
 		b.timeout = now.entry.CallTimeout
+	}
+	if b.began.IsZero() {
+		b.began = time.Now()
 	}
 	if now.link == nil {
 		return s.callLater(ctx, c, nil, b)
@@ -141,15 +144,13 @@ func (s *Server) Call(ctx Context, c *source.Call) (Raw, error) {
 // callLater waits for a server that isn't ready, over another link than dead,
 // and calls it then.
 func (s *Server) callLater(ctx Context, c *source.Call, dead *link, b budget) (Raw, error) {
-	began := time.Now()
-	waiting, cancel := context.WithTimeout(ctx, b.timeout)
+	waiting, cancel := context.WithDeadline(ctx, b.began.Add(b.timeout))
 	defer cancel()
 	for {
 		now, err := s.await(waiting, dead)
 		if err != nil {
 			return nil, err
 		}
-		b.spent = time.Since(began)
 		result, err := now.link.call(ctx, c, b)
 		if !errors.Is(err, errNotDelivered) {
 			return result, err

@@ -123,6 +123,18 @@ func (s *server) answered(m *message) {
 	}
 }
 
+// progressed is the client's progress with a request of askProgress.
+func (s *server) progressed(params json.RawMessage) {
+	var p struct{ ProgressToken string }
+	_ = json.Unmarshal(params, &p) // no token, then, which nobody waits for
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if waiting := s.waiting[p.ProgressToken]; waiting != nil {
+		delete(s.waiting, p.ProgressToken)
+		waiting <- params // has room for it
+	}
+}
+
 // text returns an argument that is a string, or "".
 func (c *call) text(name string) string {
 	var text string

@@ -35,6 +35,7 @@
 //	--caps JSON            its capabilities
 //	--instructions TEXT    its instructions
 //	--stop-reading-stdin   reads nothing after initialize
+//	--hang-on METHOD       never answers this one
 //	--silent-on-unknown    doesn't answer unknown methods (server/discover is one)
 //	--exit-on-unknown      exits with 1 on an unknown method
 //
@@ -91,9 +92,13 @@
 //	ask_roots              the client's answer to roots/list
 //	ask_sampling {text}    …to sampling/createMessage
 //	ask_elicitation {text} …to elicitation/create
+//	ask_and_cancel         sends elicitation/create, takes it back and answers
+//	ask_progress           the client's progress with sampling/createMessage
 //	ask_flood {method, n}  n requests to the client at once, waiting for no answer
 //	emit {method, params}  sends that notification
 //	log {level, text}      sends notifications/message
+//	heard                  the methods of the requests so far, but for tools/call
+//	say {line}             sends that line, with its id for $id, instead of an answer
 //	weird                  a result that a typed proxy damages
 //	bad_json, truncated_line, array_line, null_id_error
 //	                       such a line, and then an answer

@@ -31,6 +31,7 @@ type options struct {
 	caps            string
 	instructions    string
 	stopReading     bool
+	hangOn          string
 	silentOnUnknown bool
 	exitOnUnknown   bool
 
@@ -96,6 +97,7 @@ func (o *options) wireFlags(set *flag.FlagSet) {
 	set.StringVar(&o.caps, "caps", defaultCaps, "")
 	set.StringVar(&o.instructions, "instructions", "", "")
 	set.BoolVar(&o.stopReading, "stop-reading-stdin", false, "")
+	set.StringVar(&o.hangOn, "hang-on", "", "")
 	set.BoolVar(&o.silentOnUnknown, "silent-on-unknown", false, "")
 	set.BoolVar(&o.exitOnUnknown, "exit-on-unknown", false, "")
 	set.BoolVar(&o.noise, "noise-before-reply", false, "")

@@ -45,7 +45,9 @@ type server struct {
 	nextID  int
 	count   int
 	user    string
-	ballast [][]byte // what alloc keeps
+	heard   []string                        // methods of requests
+	waiting map[string]chan json.RawMessage // for the client's progress, by token
+	ballast [][]byte                        // what alloc keeps
 }
 
 func newServer(opts *options, in io.Reader, out, stderr io.Writer) *server {
@@ -56,6 +58,7 @@ func newServer(opts *options, in io.Reader, out, stderr io.Writer) *server {
 		tools:   toolList(opts),
 		running: make(map[string]*call),
 		asked:   make(map[string]chan message),
+		waiting: make(map[string]chan json.RawMessage),
 	}
 }
 
@@ -86,8 +89,11 @@ func (s *server) receive(m *message) {
 		m.ID = json.RawMessage("null")
 		s.callTool(m)
 	case m.ID == nil:
-		if m.Method == "notifications/cancelled" {
+		switch m.Method {
+		case "notifications/cancelled":
 			s.cancel(m.Params)
+		case "notifications/progress":
+			s.progressed(m.Params)
 		}
 	case m.Method == "initialize":
 		s.initialize(m)
@@ -100,6 +106,12 @@ func (s *server) receive(m *message) {
 
 // request answers what needs no more than a look at the parameters.
 func (s *server) request(m *message) {
+	s.mu.Lock()
+	s.heard = append(s.heard, m.Method)
+	s.mu.Unlock()
+	if m.Method == s.opts.hangOn {
+		return
+	}
 	if handle, ok := requests()[m.Method]; ok {
 		if result, err := handle(s, m.Params); err != nil {
 			s.out.fail(m.ID, invalidParams, err.Error())

@@ -45,9 +45,13 @@ func tools() []*tool {
 		{name: "ask_roots", schema: object(), run: func(c *call) string { return c.ask("roots/list", `{}`) }},
 		{name: "ask_sampling", schema: object("text"), run: askSampling},
 		{name: "ask_elicitation", schema: object("text"), run: askElicitation},
+		{name: "ask_and_cancel", schema: object(), serial: true, run: askAndCancel},
+		{name: "ask_progress", schema: object(), run: askProgress},
+		{name: "heard", schema: object(), serial: true, run: heard},
 		{name: "ask_flood", schema: object("method", "n"), serial: true, run: askFlood},
 		{name: "emit", schema: object("method", "params"), serial: true, run: emit},
 		{name: "log", schema: object("level", "text"), serial: true, run: logMessage},
+		{name: "say", schema: object("line"), run: say},
 		{name: "weird", schema: object(), run: func(*call) string { return weird }},
 		{name: "bad_json", schema: object(), run: strayLine(`{"jsonrpc":"2.0","id":,"result"}`)},
 		{name: "truncated_line", schema: object(), run: strayLine(`{"jsonrpc":"2.0","id":1,"result":{"conten`)},
@@ -95,6 +99,12 @@ func sleep(c *call) string {
 }
 
 func big(c *call) string { return textResult(strings.Repeat("b", c.number("bytes"))) }
+
+// say writes a line, in which $id is that of the request, instead of an answer.
+func say(c *call) string {
+	c.out.send(strings.ReplaceAll(c.text("line"), "$id", string(c.id)))
+	return ""
+}
 
 func crash(c *call) string {
 	exit(c.number("code"))
@@ -188,6 +198,35 @@ func askElicitation(c *call) string {
 	return c.ask("elicitation/create", fmt.Sprintf(
 		`{"message":%s,"requestedSchema":{"type":"object","properties":{"answer":{"type":"string"}}}}`,
 		encode(c.text("text"))))
+}
+
+// askAndCancel asks, and doesn't want to know any more.
+func askAndCancel(c *call) string {
+	c.out.send(`{"jsonrpc":"2.0","id":"regretted","method":"elicitation/create","params":{"message":"?"}}`)
+	c.notify("notifications/cancelled", `{"requestId":"regretted","reason":"never mind"}`)
+	return textResult("taken back")
+}
+
+// askProgress asks, and answers with the first progress that the client reports.
+func askProgress(c *call) string {
+	progress := make(chan json.RawMessage, 1)
+	c.mu.Lock()
+	c.waiting["asked"] = progress
+	c.mu.Unlock()
+	c.out.send(`{"jsonrpc":"2.0","id":"slow","method":"sampling/createMessage","params":` +
+		`{"messages":[],"maxTokens":1,"_meta":{"progressToken":"asked"}}}`)
+	select {
+	case params := <-progress:
+		return textResult(string(params))
+	case <-c.ctx.Done():
+		return ""
+	}
+}
+
+func heard(c *call) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return textResult(strings.Join(c.server.heard, " "))
 }
 
 // askFlood sends requests and waits for none of the answers.
