@@ -158,7 +158,7 @@ func (a *API) healthz(w http.ResponseWriter, _ *http.Request) {
 // readyz is 200 once the configuration is loaded and every server was tried. It
 // names servers only to who may see them.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
-	waiting := a.Gateway.Settled()
+	waiting := a.Gateway.Waiting()
 	ready := a.Loaded() && len(waiting) == 0
 	body := map[string]any{"ready": ready}
 	if callerOf(r).admin {

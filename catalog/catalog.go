@@ -4,18 +4,26 @@ package catalog
 
 import (
 	"bytes"
+	"context"
+	"maps"
 	"slices"
 	"sync"
-
-	"github.com/yosida95/uritemplate/v3"
 )
 
-// A Catalog holds the listings of all servers. It is safe for concurrent use.
+// maxRouted is the longest URI, in bytes, that is held against templates.
+const maxRouted = 4096
+
+// A Catalog holds the lists of all servers. It is safe for concurrent use.
 type Catalog struct {
-	mu       sync.RWMutex // guards all below
-	listings map[string]*Listing
-	byName   map[Kind]map[string]*Item // of usable items: by exposed name, URI or template
-	clashes  []Clash
+	mu    sync.RWMutex // guards kinds
+	kinds map[Kind]*shelf
+}
+
+// A shelf holds what there is of one kind.
+type shelf struct {
+	lists   map[string]*List // by server
+	byName  map[string]*Item // usable ones: by exposed name, URI or template
+	clashes []Clash
 }
 
 // A Clash is two usable items that clients of all servers would ask for by the
@@ -24,66 +32,59 @@ type Clash struct{ Shown, Hidden *Item }
 
 // New returns an empty Catalog.
 func New() *Catalog {
-	return &Catalog{
-		listings: make(map[string]*Listing), byName: make(map[Kind]map[string]*Item),
+	c := &Catalog{kinds: make(map[Kind]*shelf)}
+	for _, kind := range Kinds() {
+		c.kinds[kind] = &shelf{lists: make(map[string]*List), byName: make(map[string]*Item)}
 	}
+	return c
 }
 
-// Set takes a server's listing, nil to forget the server, and returns the kinds
-// of which anything changed.
-func (c *Catalog) Set(server string, next *Listing) []Kind {
+// Set takes a list in, instead of the last one of its kind and server, and
+// reports whether its items are others.
+func (c *Catalog) Set(next *List) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last := c.listings[server]
-	if next == nil {
-		delete(c.listings, server)
-	} else {
-		c.listings[server] = next
+	s := c.kinds[next.Kind]
+	var last []*Item
+	if l := s.lists[next.Server]; l != nil {
+		last = l.Items
 	}
-	c.index()
-	return differing(last, next)
+	s.lists[next.Server] = next
+	s.index()
+	return !slices.EqualFunc(last, next.Items, func(x, y *Item) bool { return bytes.Equal(x.Raw, y.Raw) })
 }
 
-// differing returns the kinds in which two listings differ.
-func differing(a, b *Listing) []Kind {
-	var kinds []Kind
+// Forget takes a server's lists out, and returns the kinds of which it had items.
+func (c *Catalog) Forget(server string) (had []Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, kind := range Kinds() {
-		same := slices.EqualFunc(itemsOf(a, kind), itemsOf(b, kind), func(x, y *Item) bool {
-			return bytes.Equal(x.Raw, y.Raw)
-		})
-		if !same {
-			kinds = append(kinds, kind)
+		s := c.kinds[kind]
+		if l := s.lists[server]; l != nil && len(l.Items) > 0 {
+			had = append(had, kind)
 		}
+		delete(s.lists, server)
+		s.index()
 	}
-	return kinds
-}
-
-func itemsOf(l *Listing, kind Kind) []*Item {
-	if l == nil {
-		return nil
-	}
-	return l.Items[kind]
+	return had
 }
 
 // index rebuilds the way from names to items. Where two servers have the same
 // name or URI, the first by server name has it.
-func (c *Catalog) index() {
-	c.clashes = nil
-	for _, kind := range Kinds() {
-		names := make(map[string]*Item)
-		for _, server := range c.serversLocked() {
-			for _, item := range c.listings[server].Items[kind] {
-				if item.Problem != "" {
-					continue
-				}
-				if shown := names[item.exposedKey()]; shown != nil {
-					c.clashes = append(c.clashes, Clash{shown, item})
-					continue
-				}
-				names[item.exposedKey()] = item
+func (s *shelf) index() {
+	s.clashes = nil
+	s.byName = make(map[string]*Item)
+	for _, server := range s.servers() {
+		for _, item := range s.lists[server].Items {
+			if item.Problem != "" {
+				continue
 			}
+			if shown := s.byName[item.exposedKey()]; shown != nil {
+				s.clashes = append(s.clashes, Clash{shown, item})
+				continue
+			}
+			s.byName[item.exposedKey()] = item
 		}
-		c.byName[kind] = names
 	}
 }
 
@@ -95,20 +96,13 @@ func (i *Item) exposedKey() string {
 	return i.Name
 }
 
-func (c *Catalog) serversLocked() []string {
-	servers := make([]string, 0, len(c.listings))
-	for server := range c.listings {
-		servers = append(servers, server)
-	}
-	slices.Sort(servers)
-	return servers
-}
+func (s *shelf) servers() []string { return slices.Sorted(maps.Keys(s.lists)) }
 
-// Listing returns what a server offers, nil when that isn't known yet.
-func (c *Catalog) Listing(server string) *Listing {
+// List returns what a server offers of a kind, nil when that isn't known yet.
+func (c *Catalog) List(server string, kind Kind) *List {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.listings[server]
+	return c.kinds[kind].lists[server]
 }
 
 // Items returns the items of a kind of all servers, those without a problem and
@@ -117,9 +111,10 @@ func (c *Catalog) Items(kind Kind) []*Item {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var items []*Item
-	for _, server := range c.serversLocked() {
-		for _, item := range c.listings[server].Items[kind] {
-			if c.byName[kind][item.exposedKey()] == item {
+	s := c.kinds[kind]
+	for _, server := range s.servers() {
+		for _, item := range s.lists[server].Items {
+			if s.byName[item.exposedKey()] == item {
 				items = append(items, item)
 			}
 		}
@@ -131,25 +126,32 @@ func (c *Catalog) Items(kind Kind) []*Item {
 func (c *Catalog) Find(kind Kind, name string) *Item {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.byName[kind][name]
+	return c.kinds[kind].byName[name]
 }
 
-// Clashes returns what can't be seen since another server has the same.
-func (c *Catalog) Clashes() []Clash {
+// Clashes returns the items of a kind that can't be seen since another server has
+// the same.
+func (c *Catalog) Clashes(kind Kind) []Clash {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return slices.Clone(c.clashes)
+	return slices.Clone(c.kinds[kind].clashes)
 }
 
 // Route returns the server that a resource URI belongs to: the one that lists
-// it, else the first by name with a template (RFC 6570) that matches.
-func (c *Catalog) Route(uri string) (server string, ok bool) {
+// it, else the first by name with a template (RFC 6570) that matches. A URI over
+// 4 KiB is not held against templates. It gives up when ctx ends.
+func (c *Catalog) Route(ctx context.Context, uri string) (server string, ok bool) {
 	if item := c.Find(Resources, uri); item != nil {
 		return item.Server, true
 	}
+	if len(uri) > maxRouted {
+		return "", false
+	}
 	for _, item := range c.Items(Templates) {
-		t, err := uritemplate.New(item.Name)
-		if err == nil && t.Match(uri) != nil {
+		if ctx.Err() != nil {
+			return "", false
+		}
+		if item.matches.MatchString(uri) {
 			return item.Server, true
 		}
 	}

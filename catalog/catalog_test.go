@@ -3,6 +3,8 @@
 package catalog
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,12 +12,11 @@ import (
 	"github.com/garraia/garra/protocol"
 )
 
-// listing makes a listing out of items' JSON.
-func listing(server string, kind Kind, raws ...string) *Listing {
-	l := &Listing{Items: make(map[Kind][]*Item), tools: make(map[string]*Item)}
-	seen := make(map[string]bool)
+// listing makes a list out of items' JSON.
+func listing(server string, kind Kind, raws ...string) *List {
+	l := &List{Server: server, Kind: kind, byName: make(map[string]*Item)}
 	for _, raw := range raws {
-		l.add(newItem(kind, server, protocol.Raw(raw)), seen)
+		l.add(newItem(kind, server, protocol.Raw(raw)))
 	}
 	return l
 }
@@ -26,10 +27,10 @@ func tool(name string) string {
 
 func TestCatalogFindsAndOrders(t *testing.T) {
 	c := New()
-	if got := c.Set("b", listing("b", Tools, tool("z"), tool("a"))); !slices.Equal(got, []Kind{Tools}) {
-		t.Errorf("changed: %v", got)
+	if !c.Set(listing("b", Tools, tool("z"), tool("a"))) {
+		t.Error("the first list is no change")
 	}
-	c.Set("a", listing("a", Tools, tool("m")))
+	c.Set(listing("a", Tools, tool("m")))
 	var names []string
 	for _, item := range c.Items(Tools) {
 		names = append(names, item.Exposed)
@@ -40,13 +41,15 @@ func TestCatalogFindsAndOrders(t *testing.T) {
 	if item := c.Find(Tools, "b__z"); item == nil || item.Server != "b" || item.Name != "z" {
 		t.Errorf("got %+v", item)
 	}
-	if got := c.Set("b", listing("b", Tools, tool("z"), tool("a"))); len(got) > 0 {
-		t.Errorf("the same listing changed %v", got)
+	if c.Set(listing("b", Tools, tool("z"), tool("a"))) {
+		t.Error("the same list is a change")
 	}
 	if len(c.Items(Tools)) != 3 {
 		t.Error("setting the same listing again loses items")
 	}
-	c.Set("b", nil)
+	if had := c.Forget("b"); !slices.Equal(had, []Kind{Tools}) {
+		t.Errorf("it had %v", had)
+	}
 	if c.Find(Tools, "b__z") != nil || len(c.Items(Tools)) != 1 {
 		t.Error("a forgotten server is still there")
 	}
@@ -54,18 +57,18 @@ func TestCatalogFindsAndOrders(t *testing.T) {
 
 func TestResourcesAreRoutedByURIThenTemplate(t *testing.T) {
 	c := New()
-	a := listing("a", Templates, `{"uriTemplate":"file:///{+path}"}`)
-	a.Items[Resources] = listing("a", Resources, `{"uri":"test://x"}`).Items[Resources]
-	c.Set("a", a)
-	c.Set("b", listing("b", Resources, `{"uri":"file:///exact"}`, `{"uri":"test://x"}`))
+	c.Set(listing("a", Templates, `{"uriTemplate":"file:///{+path}"}`))
+	c.Set(listing("a", Resources, `{"uri":"test://x"}`))
+	c.Set(listing("b", Resources, `{"uri":"file:///exact"}`, `{"uri":"test://x"}`))
 	for uri, want := range map[string]string{
 		"test://x": "a", "file:///exact": "b", "file:///other/one": "a", "http://nobody": "",
 	} {
-		if got, _ := c.Route(uri); got != want {
+		if got, _ := c.Route(t.Context(), uri); got != want {
 			t.Errorf("%s: got %q, want %q", uri, got, want)
 		}
 	}
-	if clashes := c.Clashes(); len(clashes) != 1 || clashes[0].Hidden.Server != "b" || clashes[0].Shown.Server != "a" {
+	clashes := c.Clashes(Resources)
+	if len(clashes) != 1 || clashes[0].Hidden.Server != "b" || clashes[0].Shown.Server != "a" {
 		t.Errorf("clashes: %v", clashes)
 	}
 }
@@ -103,12 +106,12 @@ func TestItemsWithoutNames(t *testing.T) {
 	l := listing("a", Tools,
 		`{"inputSchema":{"type":"object"}}`, `{"name":""}`, `{"name":7}`, `"text"`, tool("x"), tool("x"))
 	problems := 0
-	for _, item := range l.Items[Tools] {
+	for _, item := range l.Items {
 		if item.Problem != "" {
 			problems++
 		}
 	}
-	if problems != 5 || l.Tool("x") == nil || l.Tool("x").Problem != "" {
+	if problems != 5 || l.Find("x") == nil || l.Find("x").Problem != "" {
 		t.Errorf("%d problems of 5", problems)
 	}
 }
@@ -120,5 +123,50 @@ func TestForAllChangesTheNameOnly(t *testing.T) {
 	want := strings.Replace(raw, `"b c"`, `"`+item.Exposed+`"`, 1)
 	if got := string(item.ForAll()); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	for template, problem := range map[string]string{
+		"file:///{+path}":                   "",
+		"db://{table}/{id:3}{?q,limit*}":    "",
+		"x://{a":                            "no URI template",
+		"x://" + strings.Repeat("y", 2000):  "over 1024 bytes",
+		"{a}{b}{c}{d}{e}{f}{g}{h}{i}{j}{k}": "over 10 variables",
+	} {
+		got := newItem(Templates, "a", protocol.Raw(`{"uriTemplate":"`+template+`"}`)).Problem
+		if (got == "") != (problem == "") || !strings.Contains(got, problem) {
+			t.Errorf("%.40s: %q, want %q", template, got, problem)
+		}
+	}
+	var many []string
+	for i := range maxTemplates + 1 {
+		many = append(many, fmt.Sprintf(`{"uriTemplate":"x%d://{a}"}`, i))
+	}
+	l := listing("a", Templates, many...)
+	if first, last := l.Items[0].Problem, l.Items[maxTemplates].Problem; first != "" || last == "" {
+		t.Errorf("%q, %q", first, last)
+	}
+}
+
+// What a hostile server can make a lookup cost is bounded, and ends with the
+// lookup.
+func TestRoutingIsBounded(t *testing.T) {
+	c := New()
+	var many []string
+	for i := range maxTemplates {
+		many = append(many, fmt.Sprintf(`{"uriTemplate":"{+a%d*}{+b*}{+c*}{+d*}{+e*}{+f*}{+g*}{+h*}{+i*}Z"}`, i))
+	}
+	c.Set(listing("a", Templates, many...))
+	if _, ok := c.Route(t.Context(), "file:///"+strings.Repeat("x", 1000)); ok {
+		t.Error("it matches")
+	}
+	if _, ok := c.Route(t.Context(), "file:///"+strings.Repeat("Z", maxRouted)); ok {
+		t.Error("a URI over the bound matches")
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := c.Route(over, "file:///Z"); ok {
+		t.Error("a lookup goes on that nobody wants")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -83,83 +84,90 @@ func (k Kind) key() string {
 type Item struct {
 	Kind    Kind
 	Server  string
-	Name    string       // its key: the server's own name, URI or URI template
-	Exposed string       // to clients of all servers; of tools and prompts
-	Raw     protocol.Raw // as the server wrote it
-	Problem string       // why it is left out; empty when it isn't
-	forAll  protocol.Raw // as clients of all servers see it
+	Name    string         // its key: the server's own name, URI or URI template
+	Exposed string         // to clients of all servers; of tools and prompts
+	Raw     protocol.Raw   // as the server wrote it
+	Problem string         // why it is left out; empty when it isn't
+	forAll  protocol.Raw   // as clients of all servers see it
+	matches *regexp.Regexp // of a template without a problem: the URIs that it stands for
 }
 
-// A Listing is what one server offers. It never changes.
-type Listing struct {
-	Items    map[Kind][]*Item // in the server's order
-	Problems []string         // of whole lists, for a person
-	tools    map[string]*Item // by name; of two the first
+// A List is what one server offers of one kind. It never changes.
+type List struct {
+	Server   string
+	Kind     Kind
+	Items    []*Item  // in the server's order
+	Problems []string // of the list as a whole, for a person
+	Failed   bool     // the server did not give it, and might another time
+	byName   map[string]*Item
 }
 
-// Tool returns a tool by the server's own name for it, nil when it has none.
-func (l *Listing) Tool(name string) *Item { return l.tools[name] }
+// Find returns an item by the server's own name for it, of two the first; nil
+// when there is none.
+func (l *List) Find(name string) *Item {
+	if l == nil {
+		return nil
+	}
+	return l.byName[name]
+}
 
-// ToolNames returns the server's own names of all its tools, also of those that
-// are left out.
-func (l *Listing) ToolNames() []string {
-	names := make([]string, 0, len(l.Items[Tools]))
-	for _, item := range l.Items[Tools] {
+// Names returns the server's own names of all items, also of those that are left
+// out.
+func (l *List) Names() []string {
+	names := make([]string, 0, len(l.Items))
+	for _, item := range l.Items {
 		names = append(names, item.Name)
 	}
 	return names
 }
 
-// Discover asks a server for everything that it declares to have, all pages of
-// it. It fails when the server can't be asked; a list that the server refuses,
-// or that has no end, is a Problem of the Listing.
-func Discover(ctx context.Context, server string, src source.Source) (*Listing, error) {
+// Read asks a server for all pages of one list; one that the server doesn't
+// declare to have is empty. It fails when the server can't be asked. A list that
+// the server refuses, doesn't give, or that has no end has Problems.
+func Read(ctx context.Context, server string, src source.Source, kind Kind) (*List, error) {
 	hello, err := src.Hello(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &Listing{Items: make(map[Kind][]*Item), tools: make(map[string]*Item)}
-	for _, kind := range Kinds() {
-		if !hello.Declares(kind.capability()) {
-			continue
-		}
-		if err := l.read(ctx, server, src, kind); err != nil {
-			return nil, err
-		}
+	l := &List{Server: server, Kind: kind, byName: make(map[string]*Item)}
+	if !hello.Declares(kind.capability()) {
+		return l, nil
+	}
+	if err := l.read(ctx, src); err != nil {
+		return nil, err
 	}
 	return l, nil
 }
 
-// read collects the pages of one list.
-func (l *Listing) read(ctx context.Context, server string, src source.Source, kind Kind) error {
-	seen := make(map[string]bool)
+// read collects the pages.
+func (l *List) read(ctx context.Context, src source.Source) error {
 	cursors := make(map[string]bool)
 	params, size := protocol.Raw(nil), 0
 	for range maxPages {
-		result, err := src.Call(ctx, &source.Call{Method: kind.method(), Params: params, Timeout: listTimeout})
+		result, err := src.Call(ctx, &source.Call{Method: l.Kind.method(), Params: params, Timeout: listTimeout})
 		if err != nil {
-			return l.refused(kind, err)
+			return l.refused(ctx, err)
 		}
 		if size += len(result); size > maxBytes {
-			l.problem("%s: the list is over %d bytes; the rest is left out", kind, maxBytes)
+			l.problem("the list is over %d bytes; the rest is left out", maxBytes)
 			return nil
 		}
-		page, next, err := readPage(kind, result)
+		page, next, err := readPage(l.Kind, result)
 		if err != nil {
-			l.problem("%s: %v", kind, err)
+			l.problem("%v", err)
 			return nil
 		}
 		for _, raw := range page {
-			l.add(newItem(kind, server, raw), seen)
+			l.add(newItem(l.Kind, l.Server, raw))
 		}
 		switch {
 		case next == nil:
 			return nil
-		case len(l.Items[kind]) > maxItems:
-			l.problem("%s: more than %d of them; the rest is left out", kind, maxItems)
+		case len(l.Items) > maxItems:
+			l.problem("more than %d of them; the rest is left out", maxItems)
 			return nil
 		case cursors[string(next)]:
-			l.problem("%s: the server gives the same cursor again; what came so far is used", kind)
+			l.problem("the server gives the same cursor again; what came so far is used")
 			return nil
 		}
 		cursors[string(next)] = true
@@ -167,36 +175,42 @@ func (l *Listing) read(ctx context.Context, server string, src source.Source, ki
 		o.Set("cursor", next)
 		params = o.Raw()
 	}
-	l.problem("%s: more than %d pages; the rest is left out", kind, maxPages)
+	l.problem("more than %d pages; the rest is left out", maxPages)
 	return nil
 }
 
 // refused tells a list that the server doesn't give from a server that is gone.
-func (l *Listing) refused(kind Kind, err error) error {
-	refusal, ok := errors.AsType[*protocol.Error](err)
-	if !ok {
-		return err
+func (l *List) refused(ctx context.Context, err error) error {
+	if refusal, ok := errors.AsType[*protocol.Error](err); ok {
+		if l.Kind != Templates || refusal.Code != protocol.CodeMethodNotFound {
+			l.problem("the server refused to list them: %s", refusal.Message)
+		}
+		return nil
 	}
-	if kind != Templates || refusal.Code != protocol.CodeMethodNotFound {
-		l.problem("%s: the server refused to list them: %s", kind, refusal.Message)
+	f, ok := errors.AsType[*source.Failure](err)
+	if ok && ctx.Err() == nil && (f.Code == source.CallTimeout || f.Code == source.FrameTooLarge) {
+		l.Failed = true
+		l.problem("%s", f.Message)
+		return nil
 	}
-	return nil
+	return err
 }
 
 // add takes an item in; of two with the same name the first counts.
-func (l *Listing) add(item *Item, seen map[string]bool) {
-	if seen[item.Name] && item.Problem == "" {
+func (l *List) add(item *Item) {
+	if l.byName[item.Name] == nil {
+		l.byName[item.Name] = item
+	} else if item.Problem == "" {
 		item.Problem = "the server has two of this name; the first one counts"
 	}
-	seen[item.Name] = true
-	if item.Kind == Tools && l.tools[item.Name] == nil {
-		l.tools[item.Name] = item
+	if l.Kind == Templates && len(l.Items) >= maxTemplates && item.Problem == "" {
+		item.Problem = fmt.Sprintf("the server has over %d templates", maxTemplates)
 	}
-	l.Items[item.Kind] = append(l.Items[item.Kind], item)
+	l.Items = append(l.Items, item)
 }
 
-func (l *Listing) problem(format string, args ...any) {
-	l.Problems = append(l.Problems, fmt.Sprintf(format, args...))
+func (l *List) problem(format string, args ...any) {
+	l.Problems = append(l.Problems, string(l.Kind)+": "+fmt.Sprintf(format, args...))
 }
 
 // readPage splits one answer; next is nil on the last page.
@@ -231,8 +245,12 @@ func newItem(kind Kind, server string, raw protocol.Raw) *Item {
 		return item
 	}
 	item.forAll = raw
-	if kind == Tools {
+	switch kind {
+	case Tools:
 		item.Problem = checkSchema(obj.Get("inputSchema"))
+	case Templates:
+		item.matches, item.Problem = compileTemplate(item.Name)
+	case Prompts, Resources:
 	}
 	if kind == Tools || kind == Prompts {
 		item.Exposed = Expose(server, item.Name)

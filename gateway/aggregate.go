@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/garraia/garra/catalog"
@@ -15,9 +16,13 @@ import (
 const allCapabilities = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},` +
 	`"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}`
 
-// quietLevel is the log level of a client that set none: servers are talkative,
-// and here are all of them.
+// quietLevel is the log level of a client that set none, for what belongs to no
+// call of it: servers are talkative, and here are all of them.
 const quietLevel = "warning"
+
+// maxInstructions is how many characters of each server's instructions are in
+// those of all.
+const maxInstructions = 20_000
 
 // An aggregate is the view of all servers as one.
 type aggregate struct{ gateway *Gateway }
@@ -49,7 +54,8 @@ func (a aggregate) instructions() string {
 			text.WriteString("\n\n")
 		}
 		text.WriteString("# Server " + u.name + " (its tools begin with " +
-			strings.TrimSuffix(catalog.Expose(u.name, "x"), "x") + ")\n\n" + strings.TrimSpace(hello.Instructions))
+			strings.TrimSuffix(catalog.Expose(u.name, "x"), "x") + ")\n\n")
+		text.WriteString(fmt.Sprintf("%.*s", maxInstructions, strings.TrimSpace(hello.Instructions)))
 	}
 	return text.String()
 }
@@ -82,10 +88,10 @@ func (a aggregate) request(ctx context.Context, x *exchange) (Raw, error) {
 // list answers with everything on one page, since clients exist that don't ask
 // for a second one.
 func (a aggregate) list(ctx context.Context, x *exchange, kind catalog.Kind) (Raw, error) {
-	if params, err := protocol.ParseObject(x.params); err == nil && params.Get("cursor") != nil {
+	if params, err := protocol.ParseObject(x.params); err == nil && params.Get("cursor").Kind() == '"' {
 		return nil, protocol.Errorf(protocol.CodeInvalidParams, "no such cursor: the list has one page")
 	}
-	a.gateway.settle(ctx)
+	a.gateway.settle(ctx, kind)
 	items := []Raw{}
 	for _, item := range a.gateway.catalog.Items(kind) {
 		u := a.gateway.upstream(item.Server)
@@ -104,7 +110,7 @@ func (a aggregate) callTool(ctx context.Context, x *exchange) (Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	item, err := a.gateway.exposed(ctx, catalog.Tools, name)
+	item, err := a.gateway.exposed(ctx, x, catalog.Tools, name)
 	if item == nil && err == nil {
 		return nil, protocol.Errorf(protocol.CodeInvalidParams, "unknown tool: %q", name)
 	}
@@ -123,7 +129,7 @@ func (a aggregate) getPrompt(ctx context.Context, x *exchange) (Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	item, err := a.gateway.exposed(ctx, catalog.Prompts, name)
+	item, err := a.gateway.exposed(ctx, x, catalog.Prompts, name)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +146,7 @@ func (a aggregate) pass(ctx context.Context, x *exchange, server string, params 
 	if u == nil {
 		return nil, protocol.Errorf(protocol.CodeInvalidParams, "server %q is gone", server)
 	}
-	return u.src.Call(ctx, x.call(x.method, params))
+	return u.forward(ctx, x, params)
 }
 
 // resource routes what concerns a URI.
@@ -149,10 +155,10 @@ func (a aggregate) resource(ctx context.Context, x *exchange) (Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, ok := a.gateway.catalog.Route(uri)
+	server, ok := a.gateway.catalog.Route(ctx, uri)
 	if !ok {
-		a.gateway.settle(ctx) // it may be of a server that is still starting
-		server, ok = a.gateway.catalog.Route(uri)
+		a.gateway.settle(ctx, catalog.Resources, catalog.Templates) // it may be of a server that is still starting
+		server, ok = a.gateway.catalog.Route(ctx, uri)
 	}
 	u := a.gateway.upstream(server)
 	if !ok || u == nil {
@@ -167,7 +173,7 @@ func (a aggregate) resource(ctx context.Context, x *exchange) (Raw, error) {
 	case protocol.MethodUnsubscribe:
 		return u.sharer.unsubscribe(ctx, x, uri)
 	}
-	return u.src.Call(ctx, x.call(x.method, x.params))
+	return u.forward(ctx, x, x.params)
 }
 
 // complete routes a completion by what it refers to: a prompt's name is
@@ -197,7 +203,7 @@ func (a aggregate) complete(ctx context.Context, x *exchange) (Raw, error) {
 	if item := a.gateway.catalog.Find(catalog.Templates, uri); item != nil {
 		return a.pass(ctx, x, item.Server, x.params)
 	}
-	if server, ok := a.gateway.catalog.Route(uri); ok {
+	if server, ok := a.gateway.catalog.Route(ctx, uri); ok {
 		return a.pass(ctx, x, server, x.params)
 	}
 	return nil, protocol.Errorf(protocol.CodeInvalidParams, "no server has the resource %q", uri)
@@ -231,16 +237,19 @@ func (a aggregate) sees(change) bool    { return true }
 func (a aggregate) covers(string) bool  { return true }
 func (a aggregate) carries(string) bool { return false }
 
-// logged implements view: the logger's name begins with that of its server.
-func (a aggregate) logged(s *Session, server string, params Raw) {
+// quiet implements view.
+func (a aggregate) quiet() string { return quietLevel }
+
+// log implements view: the logger's name begins with that of its server.
+func (a aggregate) log(server string, params Raw) Raw {
 	obj, err := protocol.ParseObject(params)
-	if err != nil || !s.wantsLogAtLeast(quietLevel, params) {
-		return
+	if err != nil {
+		return params
 	}
 	logger := server
 	if own, err := protocol.Text(obj.Get("logger")); err == nil && own != "" {
 		logger += "/" + own
 	}
 	obj.Set("logger", protocol.Quote(logger))
-	s.tell(protocol.NoteMessage, obj.Raw())
+	return obj.Raw()
 }

@@ -14,7 +14,9 @@ import (
 // callTool is the one path of a tool call, once its server and its name there
 // are known: policy decides, the source runs it.
 func (u *upstream) callTool(ctx context.Context, x *exchange, params *protocol.Object, name string) (Raw, error) {
-	item, err := u.findTool(ctx, name)
+	limit, cancel := u.within(ctx, x)
+	item, err := u.findTool(limit, name)
+	cancel()
 	if err != nil {
 		return outcome(nil, err)
 	}
@@ -25,7 +27,7 @@ func (u *upstream) callTool(ctx context.Context, x *exchange, params *protocol.O
 		return nil, denied(u.name, name, d.Reason, d.Rule)
 	}
 	params.Set("name", protocol.Quote(name))
-	return outcome(u.src.Call(ctx, x.call(protocol.MethodToolsCall, params.Raw())))
+	return outcome(u.forward(ctx, x, params.Raw()))
 }
 
 // denied is the answer to a call that policy doesn't allow.
@@ -55,18 +57,20 @@ func outcome(result Raw, err error) (Raw, error) {
 // exposed finds the item behind a name that clients of all servers use. A server
 // whose items aren't known yet is waited for, or woken, if the name may be one of
 // its.
-func (g *Gateway) exposed(ctx context.Context, kind catalog.Kind, name string) (*catalog.Item, error) {
+func (g *Gateway) exposed(ctx context.Context, x *exchange, kind catalog.Kind, name string) (*catalog.Item, error) {
 	if item := g.catalog.Find(kind, name); item != nil {
 		return item, nil
 	}
 	var failure error
 	for _, u := range g.all() {
-		if g.catalog.Listing(u.name) != nil || !catalog.MayBelong(u.name, name) {
+		if g.catalog.List(u.name, kind) != nil || !catalog.MayBelong(u.name, name) {
 			continue
 		}
-		if err := u.known(ctx); err != nil {
+		limit, cancel := u.within(ctx, x)
+		if err := u.known(limit, kind); err != nil {
 			failure = err
 		}
+		cancel()
 	}
 	if item := g.catalog.Find(kind, name); item != nil {
 		return item, nil
@@ -74,22 +78,20 @@ func (g *Gateway) exposed(ctx context.Context, kind catalog.Kind, name string) (
 	return nil, failure
 }
 
-// known waits until what the server offers is known.
-func (u *upstream) known(ctx context.Context) error {
-	limit, cancel := context.WithTimeout(ctx, u.current.Load().entry.CallTimeout)
-	defer cancel()
-	if _, err := u.src.Hello(limit); err != nil {
+// known waits until the server was asked for its lists of some kinds.
+func (u *upstream) known(ctx context.Context, kinds ...catalog.Kind) error {
+	if _, err := u.src.Hello(ctx); err != nil {
 		return err
 	}
 	for {
 		changed := u.gateway.changed.wait()
-		if u.gateway.catalog.Listing(u.name) != nil || u.settled() {
+		if u.settled(kinds) {
 			return nil
 		}
 		select {
 		case <-changed:
-		case <-limit.Done():
-			return source.Fail(source.CallTimeout, u.name, "its tools could not be listed in time")
+		case <-ctx.Done():
+			return source.Fail(source.CallTimeout, u.name, "its %s could not be listed in time", kinds[0])
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 		u.close()
 	}
 	for _, u := range fresh {
-		go u.run() // ends with close
+		u.run()
 		g.StateChanged(u.name, u.src.Status().State)
 	}
 	g.changed.fire()
@@ -124,30 +124,31 @@ func (g *Gateway) all() []*upstream {
 // Has reports whether there is a server of that name.
 func (g *Gateway) Has(name string) bool { return g.upstream(name) != nil }
 
-// Settled returns the servers that have not been tried once yet: of all others
+// Waiting returns the servers that have not been tried once yet: of all others
 // it is known what they offer, or that it can't be known now.
-func (g *Gateway) Settled() (waiting []string) {
-	for _, u := range g.unsettled() {
-		waiting = append(waiting, u.name)
+func (g *Gateway) Waiting() (names []string) {
+	for _, u := range g.unsettled(catalog.Kinds()) {
+		names = append(names, u.name)
 	}
-	return waiting
+	return names
 }
 
-func (g *Gateway) unsettled() (list []*upstream) {
+func (g *Gateway) unsettled(kinds []catalog.Kind) (list []*upstream) {
 	for _, u := range g.all() {
-		if !u.settled() {
+		if !u.settled(kinds) {
 			list = append(list, u)
 		}
 	}
 	return list
 }
 
-// settle waits until every server has been tried once, but for none longer than
-// the configuration says, counted from when the server came.
-func (g *Gateway) settle(ctx context.Context) {
+// settle waits until every server has been asked once for its lists of some
+// kinds, but for none longer than the configuration says, counted from when the
+// server came.
+func (g *Gateway) settle(ctx context.Context, kinds ...catalog.Kind) {
 	for {
 		changed := g.changed.wait()
-		left := g.patience(g.unsettled())
+		left := g.patience(g.unsettled(kinds))
 		if left <= 0 {
 			return
 		}
@@ -182,7 +183,7 @@ func (g *Gateway) StateChanged(server string, state source.State) {
 	switch {
 	case u == nil:
 	case state == source.Ready:
-		u.refresh(true)
+		u.back()
 	case !state.Listed():
 		u.forget()
 	}

@@ -5,10 +5,10 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,7 +81,7 @@ func (h *httpHandler) post(w http.ResponseWriter, r *http.Request) {
 		refuseRequest(w, http.StatusBadRequest, protocol.ID{}, parseError(err))
 		return
 	}
-	s.exchange(w, r, messages)
+	s.exchange(w, r, messages, body[0] == '[')
 }
 
 // begin opens a session for a client that sent initialize.
@@ -108,13 +108,25 @@ func (h *httpHandler) begin(w http.ResponseWriter, r *http.Request, body []byte)
 		s.close()
 		return // the client is gone
 	}
-	w.Header().Set("Content-Type", "application/json")
 	if s.isGreeted() {
 		w.Header().Set(headerSession, s.id)
 	} else {
 		s.close()
 	}
-	w.Write(events[0].message)
+	if accepts(r, "application/json") {
+		writeJSON(w, events[0].message)
+	} else if out, err := sse.Begin(w); err == nil {
+		_ = out.Event("message", "", events[0].message) // an error is that the client is gone
+	}
+}
+
+// writeJSON writes a body of JSON.
+func writeJSON(w http.ResponseWriter, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	// A response without deadlines, as tests have it, just has none.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sse.WriteTimeout(len(body))))
+	w.Write(body)
 }
 
 // get opens the session's own stream, or one that broke off.
@@ -215,7 +227,7 @@ func accepts(r *http.Request, media string) bool {
 }
 
 // exchange hands messages to the session and answers with what they lead to.
-func (s *httpSession) exchange(w http.ResponseWriter, r *http.Request, messages []*protocol.Message) {
+func (s *httpSession) exchange(w http.ResponseWriter, r *http.Request, messages []*protocol.Message, batch bool) {
 	requests := 0
 	for _, m := range messages {
 		if m.IsRequest() {
@@ -235,22 +247,26 @@ func (s *httpSession) exchange(w http.ResponseWriter, r *http.Request, messages 
 	for _, m := range messages {
 		s.receive(m, t)
 	}
-	s.respond(w, r, t, requests)
+	if !accepts(r, "text/event-stream") {
+		s.respondJSON(w, r, t, batch)
+		return
+	}
+	s.respond(w, r, t, batch)
 }
 
 // respond answers a POST: with JSON when the answer is the first thing that
 // comes, and soon enough; else with a stream of events.
-func (s *httpSession) respond(w http.ResponseWriter, r *http.Request, t *stream, requests int) {
+func (s *httpSession) respond(w http.ResponseWriter, r *http.Request, t *stream, batch bool) {
 	reader := t.attach()
 	soon, cancel := context.WithTimeout(r.Context(), streamAfter)
 	events, _ := t.next(soon, reader, 0)
 	cancel()
-	single := requests == 1 && len(events) == 1 && t.finished()
 	switch {
 	case r.Context().Err() != nil:
 		return // the client is gone; it may come back for the answer
-	case single && accepts(r, "application/json"), !accepts(r, "text/event-stream"):
-		s.respondJSON(w, r, t, reader)
+	case !batch && len(events) == 1 && t.finished() && accepts(r, "application/json"):
+		writeJSON(w, events[0].message)
+		s.forget(t)
 		return
 	case len(events) == 0 && t.finished():
 		s.forget(t) // cancelled: there is no answer
@@ -260,28 +276,32 @@ func (s *httpSession) respond(w http.ResponseWriter, r *http.Request, t *stream,
 	s.stream(w, r, t, 0)
 }
 
-// respondJSON answers with the one answer there is, to a client that takes
-// nothing else; what the server says before is lost on it.
-func (s *httpSession) respondJSON(w http.ResponseWriter, r *http.Request, t *stream, reader int) {
+// respondJSON answers a client that takes nothing but JSON: with the answer, or
+// all of them to a batch. What servers say before is lost on it.
+func (s *httpSession) respondJSON(w http.ResponseWriter, r *http.Request, t *stream, batch bool) {
 	defer s.forget(t)
-	seq := uint64(0)
-	for {
-		events, done := t.next(r.Context(), reader, seq)
+	reader, seq := t.attach(), uint64(0)
+	var answers []Raw
+	for done := false; !done; {
+		var events []event
+		events, done = t.next(r.Context(), reader, seq)
+		if r.Context().Err() != nil {
+			return // the client is gone
+		}
 		for _, e := range events {
-			if m, err := protocol.Parse(e.message); err == nil && m.IsResponse() {
-				w.Header().Set("Content-Type", "application/json")
-				w.Header().Set("Content-Length", fmt.Sprint(len(e.message)))
-				// A response without deadlines, as tests have it, just has none.
-				_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sse.WriteTimeout(len(e.message))))
-				w.Write(e.message)
-				return
-			}
 			seq = e.seq
+			if m, err := protocol.Parse(e.message); err == nil && m.IsResponse() {
+				answers = append(answers, Raw(e.message))
+			}
 		}
-		if done && len(events) == 0 {
-			w.WriteHeader(http.StatusAccepted)
-			return
-		}
+	}
+	switch {
+	case len(answers) == 0: // cancelled
+		w.WriteHeader(http.StatusAccepted)
+	case batch:
+		writeJSON(w, protocol.Array(answers))
+	default:
+		writeJSON(w, answers[0])
 	}
 }
 

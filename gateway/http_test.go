@@ -338,6 +338,31 @@ func TestHTTPBatchesBelongToOneRevision(t *testing.T) {
 	}
 }
 
+func TestHTTPAnswersInTheFormThatIsTaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	url := r.serveHTTP().URL + "/mcp"
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}`
+	c := &httpClient{t: t, url: url, who: "ann"}
+	status, body := c.post(hello, "Accept", "text/event-stream")
+	if status != 200 || !strings.HasPrefix(body, "event: ") {
+		t.Errorf("%d %s", status, body)
+	}
+	c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	pings := `[{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3,"method":"ping"}]`
+	_, body = c.post(pings, "Accept", "application/json")
+	if !strings.HasPrefix(body, "[{") || !strings.Contains(body, `"id":2`) || !strings.Contains(body, `"id":3`) {
+		t.Errorf("%s", body)
+	}
+	if _, body := c.post(pings[:strings.Index(pings, "},")+1]+"]", "Accept", "application/json"); body[0] != '[' {
+		t.Errorf("a batch of one: %s", body)
+	}
+	if status, body := c.post(pings + " x"); status != 400 {
+		t.Errorf("a batch and more: %d %s", status, body)
+	}
+}
+
 func TestEndSessionsOfAPrincipal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -69,7 +69,7 @@ func (h *httpSessions) watch(s *httpSession) {
 			s.standing.finish()
 			return
 		case <-timer.C:
-			if left := sessionIdle - s.unused(); left > 0 {
+			if left := sessionIdle - s.unused(time.Now()); left > 0 {
 				timer.Reset(left)
 			} else {
 				s.close()
@@ -82,7 +82,7 @@ func (h *httpSessions) watch(s *httpSession) {
 // them ends that was unused for longest. One in use never does.
 func (h *httpSessions) evict(added *httpSession) {
 	var oldest *httpSession
-	var longest time.Duration
+	now, longest := time.Now(), time.Duration(0)
 	count := 0
 	h.mu.Lock()
 	for _, s := range h.byID {
@@ -90,7 +90,7 @@ func (h *httpSessions) evict(added *httpSession) {
 			continue
 		}
 		count++
-		if unused := s.unused(); unused > longest && s != added {
+		if unused := s.unused(now); unused > longest && s != added {
 			oldest, longest = s, unused
 		}
 	}
@@ -117,9 +117,9 @@ func (s *httpSession) touch() {
 	s.mu.Unlock()
 }
 
-// unused is for how long nothing happened in the session; 0 while a client
-// reads one of its streams or a request runs.
-func (s *httpSession) unused() time.Duration {
+// unused is for how long nothing has happened in the session by now; 0 while a
+// client reads one of its streams or a request runs.
+func (s *httpSession) unused(now time.Time) time.Duration {
 	s.Session.mu.Lock()
 	active := s.active
 	s.Session.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *httpSession) unused() time.Duration {
 	if active > 0 || s.standing.isRead() {
 		return 0
 	}
-	return time.Since(s.used)
+	return now.Sub(s.used)
 }
 
 // newStream makes a stream for a POST with so many requests; oneWay is set for a

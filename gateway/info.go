@@ -137,7 +137,9 @@ func (g *Gateway) Known(ctx context.Context, name string) error {
 	if u == nil {
 		return source.Fail(source.ServerUnknown, name, "there is no such server")
 	}
-	return u.known(ctx)
+	ctx, cancel := context.WithTimeout(ctx, u.current.Load().entry.CallTimeout)
+	defer cancel()
+	return u.known(ctx, catalog.Kinds()...)
 }
 
 // Offline is what is known of a server while no gateway runs.
@@ -151,12 +153,12 @@ func Offline(entry *mcpconfig.Server) ServerInfo {
 
 func (u *upstream) info() ServerInfo {
 	info := infoOf(u.current.Load().entry, u.src.Status())
-	listing := u.gateway.catalog.Listing(u.name)
-	if listing == nil {
+	tools := u.gateway.catalog.List(u.name, catalog.Tools)
+	if tools == nil {
 		return info
 	}
 	n := 0
-	for _, item := range listing.Items[catalog.Tools] {
+	for _, item := range tools.Items {
 		if u.tool(item).Allowed {
 			n++
 		}
@@ -235,25 +237,38 @@ func (u *upstream) detail() ServerDetail {
 			d.StderrTail = append(d.StderrTail, line.Text)
 		}
 	}
-	listing := u.gateway.catalog.Listing(u.name)
-	if listing == nil {
-		return d
-	}
-	d.Problems = append(d.Problems, listing.Problems...)
-	d.UnknownTools = append(d.UnknownTools, u.unknownTools(listing)...)
-	for _, item := range listing.Items[catalog.Tools] {
-		d.Tools = append(d.Tools, u.toolInfo(item))
-	}
-	d.Resources = raws(listing.Items[catalog.Resources])
-	d.Templates = raws(listing.Items[catalog.Templates])
-	d.Prompts = raws(listing.Items[catalog.Prompts])
+	d.lists(u)
 	return d
 }
 
+// lists fills in what is known of the server's offers.
+func (d *ServerDetail) lists(u *upstream) {
+	for _, kind := range catalog.Kinds() {
+		list := u.gateway.catalog.List(u.name, kind)
+		if list == nil {
+			continue
+		}
+		d.Problems = append(d.Problems, list.Problems...)
+		switch kind {
+		case catalog.Tools:
+			d.UnknownTools = append(d.UnknownTools, u.unknownTools(list)...)
+			for _, item := range list.Items {
+				d.Tools = append(d.Tools, u.toolInfo(item))
+			}
+		case catalog.Prompts:
+			d.Prompts = raws(list.Items)
+		case catalog.Resources:
+			d.Resources = raws(list.Items)
+		case catalog.Templates:
+			d.Templates = raws(list.Items)
+		}
+	}
+}
+
 // unknownTools are the rules of the entry that match no tool of the server.
-func (u *upstream) unknownTools(listing *catalog.Listing) (list []ToolRule) {
+func (u *upstream) unknownTools(tools *catalog.List) (list []ToolRule) {
 	now := u.current.Load()
-	for _, unused := range now.rules.Unused(listing.ToolNames()) {
+	for _, unused := range now.rules.Unused(tools.Names()) {
 		at := now.entry.Position(unused.Field)
 		list = append(list, ToolRule{
 			Field: unused.Field, Pattern: unused.Pattern, File: at.File, Line: at.Line, Column: at.Column,

@@ -125,6 +125,23 @@ func TestNamesDoNotDependOnOtherServers(t *testing.T) {
 	}
 }
 
+// A list that the server never gives holds up nothing but itself.
+func TestAListThatDoesNotComeHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	for _, server := range []string{"", "a"} {
+		r := newRig(t)
+		r.apply(entry("a", "--hang-on", "prompts/list"))
+		c := r.connect(server, `{}`)
+		name := c.names()[0]
+		if m := c.request("tools/call", callParams(name, `{"text":"x"}`)); m.Error != nil {
+			t.Errorf("view %q: %s", server, m.Error)
+		}
+		if m := c.request("tools/call", callParams("a__nothing", `{}`)); m.Error == nil {
+			t.Errorf("view %q: %s", server, m.Result)
+		}
+	}
+}
+
 func TestSharedURIsAreReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -133,7 +150,7 @@ func TestSharedURIsAreReported(t *testing.T) {
 	if m := c.request("resources/list", `{}`); m.Error != nil {
 		t.Errorf("got %s", m.Error)
 	}
-	if !r.warned(`b: server "a" has the resource "test://static/one" too`) {
+	if !r.warned(`b: server "a" has the resource "test://text" too`) {
 		t.Errorf("warnings: %q", r.warnings)
 	}
 }
@@ -304,7 +321,7 @@ func TestTheFirstListWaitsForASilentServerAsLongAsConfigured(t *testing.T) {
 	if d := time.Since(began); d < 4*time.Second {
 		t.Errorf("the first list waited only %s for the silent server", d)
 	}
-	if waiting := r.gateway.Settled(); !slices.Equal(waiting, []string{"silent"}) {
+	if waiting := r.gateway.Waiting(); !slices.Equal(waiting, []string{"silent"}) {
 		t.Errorf("waiting for %v", waiting)
 	}
 }

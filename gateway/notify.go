@@ -23,7 +23,9 @@ func (g *Gateway) Notified(server, method string, params Raw) {
 		u.resourceUpdated(params)
 	case protocol.NoteMessage:
 		for _, s := range g.allSessions() {
-			s.view.logged(s, server, params)
+			if s.view.covers(server) && s.wantsLog(s.view.quiet(), params) {
+				s.tell(method, s.view.log(server, params))
+			}
 		}
 	default:
 		for _, s := range g.allSessions() {
@@ -34,12 +36,15 @@ func (g *Gateway) Notified(server, method string, params Raw) {
 	}
 }
 
-// listChanged reads the listing again, and tells the clients of this server
-// alone in any case: it said so, even if the listing turns out to be the same.
+// listChanged reads the list again, and tells the clients of this server alone
+// in any case: it said so, even if the list turns out to be the same.
 func (u *upstream) listChanged(method string) {
-	u.refresh(false)
 	hello := u.src.Status().Hello
 	kind := kindOf(method)
+	u.listers[kind].refresh(false)
+	if kind == catalog.Resources {
+		u.listers[catalog.Templates].refresh(false)
+	}
 	if hello == nil || !hello.DeclaresChanges(string(kind)) {
 		return
 	}
@@ -76,13 +81,13 @@ func (u *upstream) resourceUpdated(params Raw) {
 // client that has some: an answer of several would mix their folders.
 func (g *Gateway) Asked(ctx context.Context, server, method string, params Raw) (Raw, error) {
 	u := g.upstream(server)
-	if u == nil || method != protocol.MethodRootsList || !u.current.Load().entry.ForwardRoots {
+	if u == nil || method != protocol.MethodRootsList || !u.forwardsRoots() {
 		return nil, protocol.Errorf(protocol.CodeMethodNotFound,
 			"no client's call is running that %s could belong to", method)
 	}
 	var with []*Session
 	for _, s := range g.allSessions() {
-		if s.can("roots") {
+		if s.can("roots") && s.view.covers(server) {
 			with = append(with, s)
 		}
 	}
@@ -90,14 +95,16 @@ func (g *Gateway) Asked(ctx context.Context, server, method string, params Raw) 
 		return nil, protocol.Errorf(protocol.CodeMethodNotFound,
 			"%d clients have roots; garra forwards those of a single one", len(with))
 	}
-	return with[0].ask(ctx, ctx, with[0].own, protocol.NewRequest(protocol.ID{}, method, params))
+	return with[0].ask(ctx, &question{
+		from: u, out: with[0].own, method: method, params: params, relation: with[0].life,
+	})
 }
 
 // rootsChanged tells the servers that a client has other roots now, or came
 // with some.
 func (g *Gateway) rootsChanged() {
 	for _, u := range g.all() {
-		if u.current.Load().entry.ForwardRoots {
+		if u.forwardsRoots() {
 			u.src.Notify(protocol.NoteRootsChanged, nil)
 		}
 	}

@@ -46,7 +46,7 @@ type Session struct {
 	caps     *protocol.Object                        // of the client
 	level    string                                  // of log messages; empty until the client sets it
 	running  map[protocol.ID]context.CancelCauseFunc // the client's requests
-	asked    map[protocol.ID]chan *protocol.Message  // the server's requests to it
+	asked    map[protocol.ID]*question               // of servers to it
 	nextAsk  uint64
 	active   int // requests that run, or whose answer is being handed over
 
@@ -62,7 +62,7 @@ func (g *Gateway) open(v view, principal string, own outlet) *Session {
 		id: rand.Text(), principal: principal, gateway: g, view: v, own: own,
 		caps:    &protocol.Object{},
 		running: make(map[protocol.ID]context.CancelCauseFunc),
-		asked:   make(map[protocol.ID]chan *protocol.Message),
+		asked:   make(map[protocol.ID]*question),
 		idle:    newSignal(),
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
@@ -277,6 +277,8 @@ func (s *Session) told(m *protocol.Message) {
 	case !greeted || !strings.HasPrefix(m.Method, "notifications/") || !plainMethod(m.Method):
 	case m.Method == protocol.NoteCancelled:
 		s.cancel(m.Params)
+	case m.Method == protocol.NoteProgress:
+		s.progressed(m.Params)
 	default:
 		s.view.notification(s, m)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
 
@@ -330,5 +331,75 @@ func TestACallThatLooksLikeSomethingElseReachesNoServer(t *testing.T) {
 	r.apply(e)
 	if got := c.text("count", `{}`); got != "1" {
 		t.Errorf("the denied tool ran before: %q", got)
+	}
+}
+
+// The time that a call waits for its server is the call's own.
+func TestWaitingForAServerIsBoundedByTheCall(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	e := entry("a", "--never-init")
+	e.Timeout, e.CallTimeout = time.Hour, 200*time.Millisecond
+	r.apply(e)
+	c := r.connect("", `{}`)
+	if m := c.request("tools/call", callParams("a__echo", `{}`)); failureCode(m) != "call.timeout" {
+		t.Errorf("%s %s", m.Result, m.Error)
+	}
+}
+
+func TestASubscriptionIsItsSessionsOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a", "--caps", `{"tools":{"listChanged":true},"resources":{"subscribe":true}}`))
+	c, other := r.connect("a", `{}`), r.connect("a", `{}`)
+	c.request("resources/subscribe", `{"uri":"test://static"}`)
+	if m := other.request("resources/unsubscribe", `{"uri":"test://static"}`); m.Error != nil {
+		t.Errorf("%s", m.Error)
+	}
+	for n := range 3 { // none of which is a reason to subscribe again
+		c.call("emit", `{"method":"notifications/tools/list_changed"}`)
+		eventually(t, "the list is read again", func() bool {
+			return strings.Count(c.text("heard", `{}`), "tools/list") > n+1
+		})
+	}
+	heard := c.text("heard", `{}`)
+	if strings.Contains(heard, "unsubscribe") || strings.Count(heard, "resources/subscribe") != 1 {
+		t.Errorf("the server heard %s", heard)
+	}
+	other.request("resources/subscribe", `{"uri":"test://static"}`)
+	for _, session := range []*client{c, other} {
+		session.request("resources/unsubscribe", `{"uri":"test://static"}`)
+	}
+	if heard := c.text("heard", `{}`); strings.Count(heard, "unsubscribe") != 1 {
+		t.Errorf("the server heard %s", heard)
+	}
+}
+
+// An answer that is no message ends its call, and nothing else.
+func TestGarbledAnswersEndTheirCalls(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.connect("a", `{}`)
+	for _, line := range []string{
+		`{"id":$id,"result":{}}`, `{"jsonrpc":"2.0","id":$id}`, `{"jsonrpc":"2.0","id":$id,"result":{},"error":{}}`,
+		`{"jsonrpc":"2.0","id":$id,"result":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`,
+	} {
+		m := c.request("tools/call", callParams("say", `{"line":`+string(protocol.Quote(line))+`}`))
+		if failureCode(m) != "server.failed" || !strings.Contains(string(m.Result), "no MCP message") {
+			t.Errorf("%.60s: %s %s", line, m.Result, m.Error)
+		}
+	}
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":$id.0,"result":{"content":[]}}`,
+		`{"jsonrpc":"2.0","id":$id,"result":{"content":[]},"error":null}`,
+	} {
+		m := c.request("tools/call", callParams("say", `{"line":`+string(protocol.Quote(line))+`}`))
+		if string(m.Result) != `{"content":[]}` {
+			t.Errorf("%s: %s %s", line, m.Result, m.Error)
+		}
+	}
+	if got := c.text("echo", `{"text":"x"}`); got != "x" {
+		t.Errorf("got %q", got)
 	}
 }

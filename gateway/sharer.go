@@ -28,40 +28,45 @@ func severity(level string) int { return slices.Index(logLevels(), level) }
 type sharer struct {
 	upstream *upstream
 
-	mu   sync.Mutex                   // guards all below
-	subs map[string]map[*Session]bool // by URI
-	told string                       // the log level that the server was told last
+	mu       sync.Mutex                   // guards all below
+	subs     map[string]map[*Session]bool // by URI
+	told     string                       // the log level that the server was told last
+	restored uint64                       // generation of the source that was told all
 }
 
 func newSharer(u *upstream) *sharer {
 	return &sharer{upstream: u, subs: make(map[string]map[*Session]bool)}
 }
 
-// subscribe passes a subscription on and remembers it.
+// subscribe passes a subscription on and remembers it. One that others have is
+// passed on too: the server says whether it is one.
 func (h *sharer) subscribe(ctx context.Context, x *exchange, uri string) (Raw, error) {
-	result, err := h.upstream.src.Call(ctx, x.call(x.method, x.params))
+	result, err := h.upstream.forward(ctx, x, x.params)
 	if err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.subs[uri] == nil {
 		h.subs[uri] = make(map[*Session]bool)
 	}
 	h.subs[uri][x.session] = true
+	h.mu.Unlock()
+	if x.session.life.Err() != nil { // it may have left before it came
+		h.leave(x.session)
+	}
 	return result, nil
 }
 
-// unsubscribe passes the end of a subscription on when it was the last one.
+// unsubscribe passes the end of a subscription on when nobody has one any more.
 func (h *sharer) unsubscribe(ctx context.Context, x *exchange, uri string) (Raw, error) {
 	h.mu.Lock()
-	shared := len(h.subs[uri]) > 1 && h.subs[uri][x.session]
 	h.dropLocked(uri, x.session)
+	shared := len(h.subs[uri]) > 0
 	h.mu.Unlock()
 	if shared {
 		return Raw("{}"), nil
 	}
-	return h.upstream.src.Call(ctx, x.call(x.method, x.params))
+	return h.upstream.forward(ctx, x, x.params)
 }
 
 func (h *sharer) dropLocked(uri string, s *Session) {
@@ -86,7 +91,7 @@ func (h *sharer) setLevel(ctx context.Context, x *exchange) (Raw, error) {
 		params = obj
 	}
 	params.Set("level", protocol.Quote(level))
-	result, err := h.upstream.src.Call(ctx, x.call(x.method, params.Raw()))
+	result, err := h.upstream.forward(ctx, x, params.Raw())
 	if err == nil {
 		h.tell(level)
 	}
@@ -131,11 +136,21 @@ func (h *sharer) leave(s *Session) {
 	go h.each(protocol.MethodUnsubscribe, last) // ends with the server's answers, or the upstream
 }
 
-// restore tells a server that was started again what its clients want.
-func (h *sharer) restore(hello *source.Hello) {
+// restore tells a server that was started, or started again, what its clients
+// want: once.
+func (h *sharer) restore() {
+	hello := h.upstream.src.Status().Hello
+	if hello == nil {
+		return
+	}
 	h.mu.Lock()
+	done := h.restored == hello.Generation
+	h.restored = hello.Generation
 	uris := slices.Sorted(maps.Keys(h.subs))
 	h.mu.Unlock()
+	if done {
+		return
+	}
 	h.each(protocol.MethodSubscribe, uris)
 	level := h.level()
 	if level == "" || !hello.Declares("logging") {
@@ -178,13 +193,9 @@ func (h *sharer) updated(uri string) []*Session {
 	return slices.Collect(maps.Keys(found))
 }
 
-// wantsLog reports whether a log message is severe enough for the session.
-// Until the client sets a level, everything is.
-func (s *Session) wantsLog(params Raw) bool { return s.wantsLogAtLeast("", params) }
-
-// wantsLogAtLeast is wantsLog for a view where clients that set no level get
-// only messages of the given one.
-func (s *Session) wantsLogAtLeast(unset string, params Raw) bool {
+// wantsLog reports whether a log message is severe enough for the session; unset
+// is the level of a client that set none, empty for everything.
+func (s *Session) wantsLog(unset string, params Raw) bool {
 	wants := s.logLevel()
 	if wants == "" {
 		wants = unset

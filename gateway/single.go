@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 
 	"github.com/garraia/garra/catalog"
 	"github.com/garraia/garra/protocol"
@@ -76,17 +77,17 @@ func (v single) request(ctx context.Context, x *exchange) (Raw, error) {
 		return u.sharer.unsubscribe(ctx, x, uri)
 	case protocol.MethodSetLevel:
 		if x.session.setLevel(x.params) != nil {
-			return u.src.Call(ctx, x.call(x.method, x.params)) // the server says what is wrong
+			return u.forward(ctx, x, x.params) // the server says what is wrong
 		}
 		return u.sharer.setLevel(ctx, x)
 	}
-	return u.src.Call(ctx, x.call(x.method, x.params))
+	return u.forward(ctx, x, x.params)
 }
 
 // listTools passes the server's page on, without the tools that may not be
 // called. A page from which nothing is missing stays as the server wrote it.
 func (v single) listTools(ctx context.Context, u *upstream, x *exchange) (Raw, error) {
-	page, err := u.src.Call(ctx, x.call(x.method, x.params))
+	page, err := u.forward(ctx, x, x.params)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +96,9 @@ func (v single) listTools(ctx context.Context, u *upstream, x *exchange) (Raw, e
 		return page, nil // whatever it is, the client gets what the server said
 	}
 	tools, err := protocol.Elements(result.Get(string(catalog.Tools)))
+	if crowded, ok := errors.AsType[*protocol.CrowdedError](err); ok {
+		return nil, protocol.Errorf(protocol.CodeInternal, "the list of server %q has %v", u.name, crowded)
+	}
 	if err != nil {
 		return page, nil // as above
 	}
@@ -120,10 +124,9 @@ func (v single) notification(_ *Session, m *protocol.Message) {
 	}
 	switch m.Method {
 	case protocol.NoteInitialized, protocol.NoteRootsChanged:
-		if u.current.Load().entry.ForwardRoots {
+		if u.forwardsRoots() {
 			u.src.Notify(protocol.NoteRootsChanged, nil)
 		}
-	case protocol.NoteProgress:
 	default:
 		u.src.Notify(m.Method, m.Params)
 	}
@@ -145,9 +148,8 @@ func (v single) sees(c change) bool {
 func (v single) covers(server string) bool  { return server == v.server }
 func (v single) carries(server string) bool { return server == v.server }
 
-// logged implements view.
-func (v single) logged(s *Session, server string, params Raw) {
-	if v.covers(server) && s.wantsLog(params) {
-		s.tell(protocol.NoteMessage, params)
-	}
-}
+// quiet implements view: what a server says of itself is wanted.
+func (v single) quiet() string { return "" }
+
+// log implements view.
+func (v single) log(_ string, params Raw) Raw { return params }

@@ -15,11 +15,13 @@ import (
 )
 
 const (
-	streamQueueBytes = 16 << 20 // of messages that wait for a client
-	replayEvents     = 256      // that are kept after they were sent
-	replayBytes      = 1 << 20  // and how much of them
-	maxStreams       = 64       // of a session that are kept for a client that lost its connection
-	backlogBytes     = 64 << 20 // of a session's messages that are kept for clients that are not connected
+	streamQueueBytes = 16 << 20  // of messages that wait for a client
+	unreadBytes      = 256 << 10 // of them while no client is connected to a session's own stream
+	eventCost        = 96        // bytes that a message takes beyond its text
+	replayEvents     = 256       // that are kept after they were sent
+	replayBytes      = 1 << 20   // and how much of them
+	maxStreams       = 64        // of a session that are kept for a client that lost its connection
+	backlogBytes     = 64 << 20  // of a session's messages that are kept for clients that are not connected
 )
 
 // An event is one message on a stream, numbered from 1.
@@ -68,11 +70,15 @@ func (t *stream) push(m *protocol.Message) bool {
 			len(line))).Append(nil)
 	}
 	deaf := t.oneWay || (t.open < 0 && t.reading == 0)
-	taken := m.IsResponse() || (t.bytes+len(line) <= streamQueueBytes && !(deaf && m.IsRequest()))
+	room := streamQueueBytes
+	if t.open < 0 && t.reading == 0 {
+		room = unreadBytes
+	}
+	taken := m.IsResponse() || (t.bytes+len(line)+eventCost <= room && !(deaf && m.IsRequest()))
 	if taken && !t.dropped {
 		t.last++
 		t.events = append(t.events, event{t.last, line})
-		t.holdLocked(len(line))
+		t.holdLocked(len(line) + eventCost)
 	}
 	if m.IsResponse() && t.open > 0 {
 		t.open--
@@ -167,7 +173,7 @@ func (t *stream) trim(sent uint64) {
 	drop := 0
 	for drop < len(t.events) && t.events[drop].seq <= t.sent &&
 		(len(t.events)-drop > replayEvents || t.bytes > replayBytes) {
-		t.holdLocked(-len(t.events[drop].message))
+		t.holdLocked(-len(t.events[drop].message) - eventCost)
 		drop++
 	}
 	if drop > 0 {

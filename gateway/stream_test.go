@@ -60,6 +60,38 @@ func TestAnswersToClientsThatLeftAreBounded(t *testing.T) {
 	}
 }
 
+// A session that reads no stream of its own keeps little of what is told to all.
+func TestNewsForNobodyAreBounded(t *testing.T) {
+	g := New(Options{})
+	defer g.Close()
+	s := newHTTPSessions(g).open(aggregate{g}, "ann")
+	news := protocol.NewNotification("notifications/x", nil)
+	for range 100_000 {
+		s.standing.push(news)
+	}
+	if held := s.backlog.Load(); held > unreadBytes || held < unreadBytes/2 {
+		t.Errorf("%d bytes are held", held)
+	}
+	s.standing.connected(1)
+	if !s.standing.push(news) {
+		t.Error("a client that is there hears no more")
+	}
+}
+
+// What is said of a server whose every list has new faults in it has an end.
+func TestWarningsAreBounded(t *testing.T) {
+	said := 0
+	g := New(Options{Warn: func(string, string) { said++ }})
+	defer g.Close()
+	u := &upstream{name: "a", gateway: g, reported: make(map[string]bool)}
+	for i := range 10 * maxWarnings {
+		u.warn(strings.Repeat("x", i))
+	}
+	if said != maxWarnings || len(u.reported) != maxWarnings {
+		t.Errorf("%d warnings, %d kept", said, len(u.reported))
+	}
+}
+
 // A client on a pipe that asks and doesn't read is no longer heard.
 func TestAPipeClientThatDoesNotReadIsNotHeard(t *testing.T) {
 	in, out := io.Pipe()

@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,14 +14,12 @@ import (
 	"github.com/garraia/garra/source"
 )
 
-const (
-	listDebounce    = 100 * time.Millisecond // servers announce changes in bursts
-	discoverTimeout = 5 * time.Minute        // for all lists of one server
-	staleAfter      = time.Second            // a listing may be asked for again because of an unknown tool
-)
+// maxWarnings bounds what is said of one process of a server: the server chooses
+// the names in it.
+const maxWarnings = 100
 
-// An upstream is one server as the gateway knows it. Its goroutine keeps the
-// listing up to date. It is safe for concurrent use.
+// An upstream is one server as the gateway knows it. It is safe for concurrent
+// use.
 type upstream struct {
 	name    string
 	gateway *Gateway
@@ -30,15 +27,12 @@ type upstream struct {
 	came    time.Time
 	current atomic.Pointer[ruled]
 
-	wake   chan struct{} // holds one token: the listing is to be read again
-	life   context.Context
-	end    context.CancelFunc
-	sharer *sharer
+	life    context.Context
+	end     context.CancelFunc
+	sharer  *sharer
+	listers map[catalog.Kind]*lister
 
-	mu       sync.Mutex // guards all below
-	loud     bool       // tell clients even if nothing changed: the server came back
-	readOf   uint64     // generation of the source whose listing was read, or tried to be
-	readAt   time.Time
+	mu       sync.Mutex      // guards reported, and is held while lists come and go
 	reported map[string]bool // warnings that were given already
 }
 
@@ -51,9 +45,12 @@ type ruled struct {
 func newUpstream(g *Gateway, entry *mcpconfig.Server, rules *policy.Rules, src source.Source) *upstream {
 	u := &upstream{
 		name: entry.Name, gateway: g, src: src, came: time.Now(),
-		wake: make(chan struct{}, 1), reported: make(map[string]bool),
+		listers: make(map[catalog.Kind]*lister), reported: make(map[string]bool),
 	}
 	u.sharer = newSharer(u)
+	for _, kind := range catalog.Kinds() {
+		u.listers[kind] = newLister(u, kind)
+	}
 	u.life, u.end = context.WithCancel(context.Background())
 	u.current.Store(&ruled{entry, rules})
 	return u
@@ -71,151 +68,64 @@ func (u *upstream) close() {
 	u.forget()
 }
 
+// run keeps the lists up to date.
+func (u *upstream) run() {
+	for _, l := range u.listers {
+		go l.run() // ends with close
+	}
+}
+
 // forget takes the server's items out of what clients see.
 func (u *upstream) forget() {
-	for _, kind := range u.gateway.catalog.Set(u.name, nil) {
+	u.mu.Lock()
+	had := u.gateway.catalog.Forget(u.name)
+	u.mu.Unlock()
+	for _, kind := range had {
 		u.gateway.news.add(u.name, kind)
 	}
 	u.gateway.changed.fire()
 }
 
-// refresh has the listing read again, soon; loud announces it to clients in any
-// case.
-func (u *upstream) refresh(loud bool) {
+// back is told that the server is ready, for the first time or again.
+func (u *upstream) back() {
 	u.mu.Lock()
-	u.loud = u.loud || loud
+	clear(u.reported)
 	u.mu.Unlock()
-	select {
-	case u.wake <- struct{}{}:
-	default: // it will be
+	for _, l := range u.listers {
+		l.refresh(true)
 	}
-}
-
-// run reads the listing whenever it is asked to, until close.
-func (u *upstream) run() {
-	for {
-		select {
-		case <-u.wake:
-		case <-u.life.Done():
-			return
-		}
-		u.discover(u.life)
-		select {
-		case <-time.After(listDebounce):
-		case <-u.life.Done():
-			return
-		}
-	}
-}
-
-// discover reads the listing now.
-func (u *upstream) discover(ctx context.Context) {
-	defer u.gateway.changed.fire()
-	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
-	defer cancel()
-	u.mu.Lock()
-	loud := u.loud
-	u.loud = false
-	u.mu.Unlock()
-
-	hello := u.src.Status().Hello
-	if hello == nil {
-		return // it went again; the next time it is ready comes with a refresh
-	}
-	listing, err := catalog.Discover(ctx, u.name, u.src)
-	if err != nil {
-		u.read(hello)
-		if source.AsFailure(err, source.ServerFailed, u.name).Code != source.ServerStopped && ctx.Err() == nil {
-			u.warn("its tools could not be listed: " + err.Error())
-		}
-		return
-	}
-	changed := u.gateway.catalog.Set(u.name, listing)
-	u.read(hello)
-	u.report(listing)
-	u.gateway.reportClashes()
-	u.sharer.restore(hello)
-	if loud {
-		changed = declared(hello)
-	}
-	for _, kind := range changed {
-		u.gateway.news.add(u.name, kind)
-	}
-}
-
-// read notes that the listing of this process was read, or can't be.
-func (u *upstream) read(hello *source.Hello) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.readOf, u.readAt = hello.Generation, time.Now()
-}
-
-// declared are the kinds that the server has.
-func declared(hello *source.Hello) (kinds []catalog.Kind) {
-	for _, kind := range []catalog.Kind{catalog.Tools, catalog.Prompts, catalog.Resources} {
-		if hello.Declares(string(kind)) {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
-}
-
-// report warns, once each, of what is left out and of rules that match nothing.
-func (u *upstream) report(l *catalog.Listing) {
-	for _, problem := range l.Problems {
-		u.warn(problem)
-	}
-	for _, kind := range catalog.Kinds() {
-		for _, item := range l.Items[kind] {
-			if item.Problem != "" {
-				u.warn(fmt.Sprintf("%s %q is left out: %s", kind.Singular(), item.Name, item.Problem))
-			}
-		}
-	}
-	for _, rule := range u.unknownTools(l) {
-		u.warn(fmt.Sprintf("%s (%s:%d) is %q, but no tool of the server bears that name",
-			rule.Field, rule.File, rule.Line, rule.Pattern))
-	}
-}
-
-// reportClashes warns of items that clients of all servers don't see, since
-// another server has the same: once for each two servers.
-func (g *Gateway) reportClashes() {
-	type pair struct{ hidden, shown string }
-	seen := make(map[pair]bool)
-	for _, clash := range g.catalog.Clashes() {
-		p := pair{clash.Hidden.Server, clash.Shown.Server}
-		u := g.upstream(p.hidden)
-		if seen[p] || u == nil {
-			continue
-		}
-		seen[p] = true
-		u.warn(fmt.Sprintf("server %q has the %s %q too, and clients of all servers get that one; "+
-			"what both have is to be had from %s at /mcp/%s alone",
-			p.shown, clash.Hidden.Kind.Singular(), clash.Hidden.Name, p.hidden, p.hidden))
-	}
+	go u.sharer.restore() // ends with the server's answers, or the upstream
 }
 
 func (u *upstream) warn(message string) {
 	u.mu.Lock()
-	again := u.reported[message]
-	u.reported[message] = true
+	told := u.reported[message] || len(u.reported) >= maxWarnings
+	if !told {
+		u.reported[message] = true
+	}
+	last := !told && len(u.reported) == maxWarnings
 	u.mu.Unlock()
-	if !again {
+	if last {
+		message += " (more is not told until the server is started again)"
+	}
+	if !told {
 		u.gateway.warn(u.name, message)
 	}
 }
 
-// settled reports whether it is known what the server offers, or that it can't
-// be known now.
-func (u *upstream) settled() bool {
+// settled reports whether it is known what the server offers of some kinds, or
+// that it can't be known now.
+func (u *upstream) settled(kinds []catalog.Kind) bool {
 	status := u.src.Status()
 	if status.State != source.Ready {
 		return status.Tried || !status.State.Listed()
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.readOf == status.Hello.Generation
+	for _, kind := range kinds {
+		if !u.listers[kind].tried(status.Hello.Generation) {
+			return false
+		}
+	}
+	return true
 }
 
 // tool returns what is known of a tool and whether it may be called. It is the
@@ -228,27 +138,18 @@ func (u *upstream) tool(item *catalog.Item) policy.Decision {
 }
 
 // findTool returns a tool by the server's own name for it. A name that isn't in
-// the listing makes it be read again, unless that was done just now.
+// the list makes that be read again, unless that was done just now.
 func (u *upstream) findTool(ctx context.Context, name string) (*catalog.Item, error) {
 	if _, err := u.src.Hello(ctx); err != nil {
 		return nil, err
 	}
-	if item := u.listedTool(name); item != nil {
+	if item := u.listed(name); item != nil {
 		return item, nil
 	}
-	u.mu.Lock()
-	fresh := time.Since(u.readAt) < staleAfter
-	u.mu.Unlock()
-	if !fresh || u.gateway.catalog.Listing(u.name) == nil {
-		u.discover(ctx)
-	}
-	return u.listedTool(name), nil
+	u.listers[catalog.Tools].again(ctx)
+	return u.listed(name), nil
 }
 
-func (u *upstream) listedTool(name string) *catalog.Item {
-	listing := u.gateway.catalog.Listing(u.name)
-	if listing == nil {
-		return nil
-	}
-	return listing.Tool(name)
+func (u *upstream) listed(name string) *catalog.Item {
+	return u.gateway.catalog.List(u.name, catalog.Tools).Find(name)
 }

@@ -28,8 +28,11 @@ type listener interface {
 	sees(c change) bool
 	// carries reports whether notifications that garra doesn't know are passed on.
 	carries(server string) bool
-	// logged passes a log message on, if it is for this view.
-	logged(s *Session, server string, params Raw)
+	// quiet is the level of log messages outside of its calls for a client that
+	// set none; empty for all of them.
+	quiet() string
+	// log is a server's log message as it is shown here.
+	log(server string, params Raw) Raw
 }
 
 // serverInfo is how garra introduces itself to clients of all servers.
