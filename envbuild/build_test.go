@@ -283,7 +283,8 @@ func TestProblems(t *testing.T) {
 		{
 			"secret as argument",
 			Entry{Args: []string{"${vault:k}"}},
-			ErrSecret, "args[0]", `file names can be read by every user of the machine; hand it over in env`,
+			ErrSecret, "args[0]", `secret "k" is not available: command lines and file names ` +
+				`can be read by every user of the machine; hand it over in env`,
 		},
 		{
 			"secret by default",
