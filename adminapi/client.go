@@ -47,11 +47,10 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", c.socket)
 }
 
-// Servers lists all servers.
-func (c *Client) Servers(ctx context.Context) ([]gateway.ServerInfo, error) {
-	var body struct{ Servers []gateway.ServerInfo }
-	err := c.do(ctx, http.MethodGet, "/admin/mcp", &body)
-	return body.Servers, err
+// List lists all servers, and the entries that could not become one.
+func (c *Client) List(ctx context.Context) (list Listing, err error) {
+	err = c.do(ctx, http.MethodGet, "/admin/mcp", &list)
+	return list, err
 }
 
 // Detail returns everything about one server; with wait a server that starts is

@@ -27,6 +27,24 @@ type API struct {
 	Events  *Events
 	// Loaded reports whether a configuration has been loaded.
 	Loaded func() bool
+	// LeftOut returns the entries of the configuration that are no servers, since
+	// they are not valid; nil is for none.
+	LeftOut func() []LeftOut
+}
+
+// A LeftOut is an entry that was left out of the configuration, and why.
+type LeftOut struct {
+	Name   string `json:"name"`
+	Source string `json:"source"` // "mcp.json:12"
+	Error  string `json:"error"`  // with its place
+	Fix    string `json:"fix"`
+}
+
+// A Listing is everything that the configuration names: servers, and what could
+// not become one.
+type Listing struct {
+	Servers []gateway.ServerInfo `json:"servers"`
+	LeftOut []LeftOut            `json:"left_out,omitempty"`
 }
 
 // A RestartResult is the answer to a start or restart.
@@ -67,8 +85,15 @@ func (a *API) routes(open *streams) http.Handler {
 }
 
 func (a *API) list(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, map[string]any{"servers": a.Gateway.Servers()})
+	writeJSON(w, http.StatusOK, Listing{a.Gateway.Servers(), a.leftOut()})
 	return nil
+}
+
+func (a *API) leftOut() []LeftOut {
+	if a.LeftOut == nil {
+		return nil
+	}
+	return a.LeftOut()
 }
 
 // inspect answers with everything about a server; ?wait=1 waits until one that
@@ -83,7 +108,7 @@ func (a *API) inspect(w http.ResponseWriter, r *http.Request) error {
 	}
 	detail, ok := a.Gateway.Detail(r.PathValue("name"))
 	if !ok {
-		return unknownServer(r.PathValue("name"))
+		return a.unknown(r.PathValue("name"))
 	}
 	writeJSON(w, http.StatusOK, detail)
 	return nil
@@ -95,7 +120,14 @@ func mayBecomeKnown(state source.State) bool {
 	return state == source.Starting || state == source.Ready
 }
 
-func unknownServer(name string) error {
+// unknown tells an entry that was left out from one that isn't there.
+func (a *API) unknown(name string) error {
+	for _, out := range a.leftOut() {
+		if out.Name == name {
+			return errorf(http.StatusNotFound, string(source.ServerUnknown), out.Fix,
+				"server %q: its entry was left out: %s", out.Name, out.Error)
+		}
+	}
 	return errorf(http.StatusNotFound, string(source.ServerUnknown), "see `garra mcp list`",
 		"there is no server %.64q", name)
 }
@@ -106,7 +138,7 @@ func (a *API) act(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	src := a.Gateway.Source(name)
 	if src == nil {
-		return unknownServer(r.PathValue("name"))
+		return a.unknown(r.PathValue("name"))
 	}
 	control, ok := src.(source.Controller)
 	if !ok {
@@ -147,8 +179,7 @@ func (a *API) reload(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Reload(r.Context()); err != nil {
 		return errorf(http.StatusUnprocessableEntity, "config.refused", "run `garra config check`", "%v", err)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"servers": a.Gateway.Servers()})
-	return nil
+	return a.list(w, r)
 }
 
 func (a *API) healthz(w http.ResponseWriter, _ *http.Request) {
@@ -189,7 +220,7 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	src := a.Gateway.Source(name)
 	if src == nil {
-		return unknownServer(r.PathValue("name"))
+		return a.unknown(r.PathValue("name"))
 	}
 	logger, ok := src.(source.Logger)
 	if !ok {

@@ -178,7 +178,8 @@ func callError(raw protocol.Raw) error {
 		return e
 	}
 	if f := described(object.Get("data")); f != nil {
-		f.Server, f.Message = "", e.Message
+		// The message is a whole sentence for clients: it names server and fix too.
+		f.Server, f.Message = "", strings.TrimSuffix(e.Message, "; "+f.Fix)
 		return f
 	}
 	return e

@@ -39,12 +39,12 @@ func (g *globals) serverNames(c *cobra.Command, args []string, _ string) ([]stri
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	servers, err := g.listServers(c.Context())
+	list, err := g.list(c.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	var names []string
-	for _, s := range servers {
+	for _, s := range list.Servers {
 		names = append(names, s.Name)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp

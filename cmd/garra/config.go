@@ -99,11 +99,11 @@ func (g *globals) unknownTools(ctx context.Context) (findings mcpconfig.Findings
 	if client == nil || err != nil {
 		return nil, err
 	}
-	servers, err := client.Servers(ctx)
+	list, err := client.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range servers {
+	for _, s := range list.Servers {
 		detail, err := client.Detail(ctx, s.Name, false)
 		if err != nil {
 			return nil, err

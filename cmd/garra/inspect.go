@@ -51,7 +51,7 @@ func (g *globals) inspect(ctx context.Context, name string) (*gateway.ServerDeta
 		if err != nil {
 			return nil, err
 		}
-		return &detail, notReady(&detail)
+		return &detail, unstartable(&detail)
 	}
 	e, err := g.private(ctx, name, true)
 	if err != nil {
@@ -59,10 +59,14 @@ func (g *globals) inspect(ctx context.Context, name string) (*gateway.ServerDeta
 	}
 	defer e.close(context.WithoutCancel(ctx))
 	failure := e.gateway.Known(ctx, name)
-	if detail, ok := e.detail(name); ok {
-		return &detail, failure
+	detail, ok := e.detail(name)
+	switch {
+	case !ok:
+		return nil, failure
+	case detail.State == source.Ready: // what is wrong with its lists is among its problems
+		return &detail, nil
 	}
-	return nil, failure
+	return &detail, failure
 }
 
 // notReady is the failure of a server that should run and doesn't.
@@ -77,6 +81,15 @@ func notReady(d *gateway.ServerDetail) error {
 	case source.Stopped, source.Starting, source.Ready, source.Stopping, source.Disabled:
 	}
 	return nil
+}
+
+// unstartable is the failure of a server that does not run, and would not if it
+// were asked to.
+func unstartable(d *gateway.ServerDetail) error {
+	if d.State == source.Disabled {
+		return source.Fail(source.ServerDisabled, d.Name, "it is disabled")
+	}
+	return notReady(d)
 }
 
 // printDetail prints a server for people.

@@ -15,6 +15,7 @@ import (
 	"github.com/garraia/garra/adminapi"
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
 )
 
 func newMCP(g *globals) *cobra.Command {
@@ -59,56 +60,91 @@ func newMCPList(g *globals) *cobra.Command {
 		Use: "list", Short: "List all servers; starts none", Args: exactArgs(0),
 		Long: `Lists all servers: the state of each, how many tools clients may call, its process,
 automatic restarts, environment, the line of its entry, and what went wrong last.
-When no gateway runs, all of them are stopped; none is started.
+When no gateway runs, all of them are stopped; none is started. An entry that is not
+valid is no server: standard error says what is wrong with it.
 
 Exit codes: 65 when no gateway runs and a file cannot be parsed.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			servers, err := g.listServers(c.Context())
+			list, err := g.list(c.Context())
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return g.writeJSON(map[string]any{"servers": servers})
+				return g.writeJSON(list)
 			}
-			return g.printServers(servers)
+			g.printLeftOut(list.LeftOut)
+			return g.printServers(list)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, `print {"servers": [...]}`)
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"servers": [...]}, and "left_out" where there is any`)
 	return c
 }
 
-func (g *globals) listServers(ctx context.Context) ([]gateway.ServerInfo, error) {
+// list asks the running gateway for all servers, or reads of them.
+func (g *globals) list(ctx context.Context) (list adminapi.Listing, err error) {
 	client, err := g.running(ctx)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
 	if client != nil {
-		return client.Servers(ctx)
+		return client.List(ctx)
 	}
 	config, err := g.config()
 	if err != nil {
-		return nil, err
+		return list, err
 	}
 	places, err := g.places()
 	if err != nil {
-		return nil, err
+		return list, err
 	}
 	remembered, err := readIsolated(places)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
 	names := remembered.impose(config)
-	servers := []gateway.ServerInfo{}
+	list = adminapi.Listing{Servers: []gateway.ServerInfo{}, LeftOut: leftOut(config)}
 	for _, entry := range config.Servers {
 		info := gateway.Offline(entry)
 		mark(&info, names)
-		servers = append(servers, info)
+		list.Servers = append(list.Servers, info)
 	}
-	return servers, nil
+	return list, nil
 }
 
-func (g *globals) printServers(servers []gateway.ServerInfo) error {
-	if len(servers) == 0 {
+// leftOut are the entries of a configuration that are no servers, since they are
+// not valid.
+func leftOut(config *mcpconfig.Config) (list []adminapi.LeftOut) {
+	seen := make(map[string]bool)
+	for _, f := range config.Findings {
+		_, valid := config.Server(f.Server)
+		if valid || f.Severity != mcpconfig.Error || f.Server == "" || seen[f.Server] {
+			continue
+		}
+		seen[f.Server] = true
+		out := adminapi.LeftOut{Name: f.Server, Source: f.Position().String(), Fix: f.Fix}
+		f.Fix = ""
+		out.Error = findingText(f)
+		list = append(list, out)
+	}
+	return list
+}
+
+// printLeftOut says on standard error which entries are in no list.
+func (g *globals) printLeftOut(list []adminapi.LeftOut) {
+	for _, out := range list {
+		fmt.Fprintln(g.err, "garra: "+printableLines(leftOutFailure(out).Error()))
+	}
+}
+
+func leftOutFailure(out adminapi.LeftOut) *source.Failure {
+	f := source.Fail(source.ServerUnknown, out.Name, "its entry was left out: %s", out.Error)
+	f.Fix = out.Fix
+	return f
+}
+
+func (g *globals) printServers(list adminapi.Listing) error {
+	servers := list.Servers
+	if len(servers) == 0 && len(list.LeftOut) == 0 {
 		places, err := g.places()
 		if err != nil {
 			return err

@@ -63,9 +63,9 @@ func (e *engine) detail(name string) (gateway.ServerDetail, bool) {
 
 // noServer tells an entry that was left out from one that isn't there.
 func noServer(config *mcpconfig.Config, name, folder string) error {
-	for _, f := range config.Findings {
-		if f.Server == name && f.Severity == mcpconfig.Error {
-			return source.Fail(source.ServerUnknown, name, "its entry was left out: %s", findingText(f))
+	for _, out := range leftOut(config) {
+		if out.Name == name {
+			return leftOutFailure(out)
 		}
 	}
 	return source.Fail(source.ServerUnknown, name, "there is no such server in %s", folder)

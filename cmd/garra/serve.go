@@ -181,6 +181,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	defer os.Remove(d.places.Socket)
 	server := adminapi.NewServer(&adminapi.API{
 		Gateway: d.gateway, Reload: d.reload, Events: d.events, Loaded: d.loaded.Load,
+		LeftOut: func() []adminapi.LeftOut { return leftOut(d.current()) },
 	})
 	if err := d.load(); err != nil {
 		socket.Close()

@@ -4,11 +4,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/garraia/garra/adminapi"
 	"github.com/garraia/garra/gateway"
 )
 
@@ -17,9 +20,9 @@ func newMCPTools(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "tools", Short: "List the tools of all servers, and which are allowed", Args: exactArgs(0),
 		Long: `Lists the tools of all servers: the name that the server gives it, the name that
-clients see at /mcp, whether they may call it, and why. When no gateway runs, all
-servers are started for this and stopped again. Tools of a server that can't be
-started are missing, which is said on standard error.`,
+clients see at /mcp, whether they may call it, and why. Servers that start are waited
+for; when no gateway runs, all are started for this and stopped again. Tools of a
+server that can't be started are missing, which is said on standard error.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			tools, err := g.tools(c.Context())
 			if err != nil {
@@ -60,11 +63,12 @@ func withRule(reason, rule string) string {
 // tools collects the tools of all servers; those of one that can't be started
 // are missing, which is said on standard error.
 func (g *globals) tools(ctx context.Context) ([]toolLine, error) {
-	servers, err := g.listServers(ctx)
+	list, err := g.list(ctx)
 	if err != nil {
 		return nil, err
 	}
-	details, err := g.details(ctx, servers)
+	g.printLeftOut(list.LeftOut)
+	details, err := g.details(ctx, list.Servers)
 	if err != nil {
 		return nil, err
 	}
@@ -80,33 +84,41 @@ func (g *globals) tools(ctx context.Context) ([]toolLine, error) {
 	return tools, nil
 }
 
-// details inspects all servers at the same time.
+// details inspects all servers at the same time, and waits for those that start.
 func (g *globals) details(ctx context.Context, servers []gateway.ServerInfo) ([]gateway.ServerDetail, error) {
 	client, err := g.running(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var details []gateway.ServerDetail
-	if client == nil {
-		e, err := g.private(ctx, "", true)
-		if err != nil {
-			return nil, err
-		}
-		defer e.close(context.WithoutCancel(ctx))
-		e.awaitAll(ctx)
-		for _, s := range servers {
-			if d, ok := e.detail(s.Name); ok {
-				details = append(details, d)
-			}
-		}
-		return details, nil
+	if client != nil {
+		return detailsOf(ctx, client, servers)
 	}
+	e, err := g.private(ctx, "", true)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close(context.WithoutCancel(ctx))
+	e.awaitAll(ctx)
+	var details []gateway.ServerDetail
 	for _, s := range servers {
-		d, err := client.Detail(ctx, s.Name, false)
-		if err != nil {
-			return nil, err
+		if d, ok := e.detail(s.Name); ok {
+			details = append(details, d)
 		}
-		details = append(details, d)
 	}
 	return details, nil
+}
+
+// detailsOf asks the running gateway.
+func detailsOf(
+	ctx context.Context, client *adminapi.Client, servers []gateway.ServerInfo,
+) ([]gateway.ServerDetail, error) {
+	details := make([]gateway.ServerDetail, len(servers))
+	errs := make([]error, len(servers))
+	var all sync.WaitGroup
+	for i, s := range servers {
+		// Ends with its answer; all.Wait waits for it.
+		all.Go(func() { details[i], errs[i] = client.Detail(ctx, s.Name, true) })
+	}
+	all.Wait()
+	return details, errors.Join(errs...)
 }
