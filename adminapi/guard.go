@@ -107,7 +107,7 @@ func (d *door) known(host string) bool {
 	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() {
 		return true
 	}
-	return slices.Contains(d.hosts, name)
+	return slices.ContainsFunc(d.hosts, func(host string) bool { return strings.EqualFold(host, name) })
 }
 
 // identify tells who presents the request's token. A request without one is

@@ -27,7 +27,7 @@ func newDoor(t *testing.T, tokens *Tokens) *httptest.Server {
 		Reload: func(context.Context) error { return nil },
 	}
 	routes := api.routes(newStreams(t.Context()))
-	s := httptest.NewServer((&door{tokens: tokens, hosts: []string{"gateway.example"}}).guard(routes))
+	s := httptest.NewServer((&door{tokens: tokens, hosts: []string{"Gateway.Example"}}).guard(routes))
 	t.Cleanup(func() { s.Close(); g.Close() })
 	return s
 }

@@ -52,8 +52,8 @@ type Server struct {
 
 // Options are how a Server is reached at its address.
 type Options struct {
-	Tokens *Tokens // nil lets everybody in
-	Hosts  []string
+	Tokens *Tokens     // nil lets everybody in
+	Hosts  []string    // names and addresses by which clients call it, without port or brackets
 	TLS    *tls.Config // nil for plain HTTP
 }
 

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -61,7 +62,7 @@ gateway runs, 65 when a file cannot be parsed.`,
 	f.StringVar(&o.listen, "listen", "127.0.0.1:3888", "the `ADDRESS` to listen on; port 0 takes a free one")
 	f.BoolVar(&o.noAuth, "no-auth", false, "let in everybody who reaches the address (loopback only)")
 	f.BoolVar(&o.example, "example", false, "add a small server that is built in, named example")
-	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a `HOST` by which clients call the gateway; repeatable")
+	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a `HOST` by which clients call the gateway, without port; repeatable")
 	f.StringVar(&o.certFile, "tls-cert", "", "the certificate `FILE` (PEM) to serve HTTPS with")
 	f.StringVar(&o.keyFile, "tls-key", "", "the key `FILE` (PEM) of the certificate")
 	return c
@@ -117,6 +118,11 @@ func (o *serveOptions) check() error {
 	if err != nil {
 		return usageError(fmt.Errorf("--listen %q is no host:port: %w", o.listen, err))
 	}
+	for i, name := range o.hosts {
+		if o.hosts[i], err = hostName(name); err != nil {
+			return usageError(fmt.Errorf("--allowed-host %w", err))
+		}
+	}
 	if host == "" {
 		o.listen = net.JoinHostPort("127.0.0.1", port)
 	}
@@ -124,6 +130,29 @@ func (o *serveOptions) check() error {
 		return usageError(fmt.Errorf("--no-auth works on loopback only, not on %q", o.listen))
 	}
 	return nil
+}
+
+// hostName is a host as a Host header names it, without port and brackets.
+func hostName(given string) (string, error) {
+	name := strings.ToLower(given)
+	if bare := strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"); net.ParseIP(bare) != nil {
+		return bare, nil
+	}
+	if strings.Contains(name, "://") {
+		return "", fmt.Errorf("%q has a scheme; give the name alone", given)
+	}
+	if _, port, err := net.SplitHostPort(name); err == nil {
+		return "", fmt.Errorf("%q has a port, %q; give the name alone, which holds for every port", given, port)
+	}
+	for _, r := range name {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-._", r) {
+			return "", fmt.Errorf("%q is no host name: it has %q", given, r)
+		}
+	}
+	if name == "" {
+		return "", errors.New("is empty")
+	}
+	return name, nil
 }
 
 // onLoopback reports whether only this machine reaches the address.
