@@ -65,10 +65,10 @@ func newRig(t *testing.T, servers map[string]entry) *rig {
 	var err error
 	r.supervisor, err = supervisor.New(supervisor.Options{
 		Host: envbuild.SystemHost(),
-		Hooks: supervisor.Hooks{
-			Event: func(e supervisor.Event) {
+		Hooks: source.Hooks{
+			Event: func(e source.Event) {
 				r.events.Publish(Event{Time: e.Time, Kind: string(e.Kind), Server: e.Server, State: string(e.State)})
-				if e.Kind == supervisor.EventState {
+				if e.Kind == source.EventState {
 					g.StateChanged(e.Server, e.State)
 				}
 			},

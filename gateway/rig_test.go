@@ -57,9 +57,9 @@ func newRig(t testing.TB) *rig {
 	var err error
 	r.supervisor, err = supervisor.New(supervisor.Options{
 		Host: envbuild.SystemHost(),
-		Hooks: supervisor.Hooks{
-			Event: func(e supervisor.Event) {
-				if e.Kind == supervisor.EventState {
+		Hooks: source.Hooks{
+			Event: func(e source.Event) {
+				if e.Kind == source.EventState {
 					r.gateway.StateChanged(e.Server, e.State)
 				}
 			},

@@ -284,9 +284,9 @@ func TestAnswerRightBeforeTheExit(t *testing.T) {
 	var pid atomic.Int64
 	r := newRig(t, func(o *Options) {
 		told := o.Hooks.Event
-		o.Hooks.Event = func(e Event) {
+		o.Hooks.Event = func(e source.Event) {
 			told(e)
-			if p := int(pid.Load()); e.Kind == EventNoise && p != 0 {
+			if p := int(pid.Load()); e.Kind == source.EventNoise && p != 0 {
 				eventually(t, "the process is gone", func() bool { return !alive(p) })
 				<-time.After(50 * time.Millisecond)
 			}

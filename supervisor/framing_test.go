@@ -64,7 +64,7 @@ func TestNoiseIsTold(t *testing.T) {
 	defer r.mu.Unlock()
 	told := 0
 	for _, e := range r.events {
-		if e.Kind == EventNoise {
+		if e.Kind == source.EventNoise {
 			told++
 		}
 	}

@@ -31,7 +31,7 @@ const (
 type wiring struct {
 	server  string
 	in, out *os.File
-	hooks   *Hooks
+	hooks   *source.Hooks
 	noise   func(message string) // is told of output that is no message, or of no use
 	trouble func(message string) // is told of what the server didn't get
 	limits  *limits

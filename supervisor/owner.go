@@ -103,7 +103,7 @@ func (o *owner) move(to source.State, f *source.Failure) {
 		o.status.LastError = f
 	}
 	o.publish()
-	e := Event{Kind: EventState, From: from, Failure: f}
+	e := source.Event{Kind: source.EventState, From: from, Failure: f}
 	if f != nil {
 		e.Message = f.Error()
 	}
@@ -117,10 +117,12 @@ func (o *owner) publish() {
 	})
 }
 
-func (o *owner) warn(message string) { o.tell(Event{Kind: EventWarning, Message: message}) }
+func (o *owner) warn(message string) {
+	o.tell(source.Event{Kind: source.EventWarning, Message: message})
+}
 
 // tell completes an event and hands it on.
-func (o *owner) tell(e Event) {
+func (o *owner) tell(e source.Event) {
 	e.Time, e.Server, e.State, e.PID = time.Now(), o.entry.Name, o.status.State, o.status.PID
 	if o.server.hooks.Event != nil {
 		o.server.hooks.Event(e)

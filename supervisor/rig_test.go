@@ -50,7 +50,7 @@ type rig struct {
 	dir string
 
 	mu     sync.Mutex // guards what follows
-	events []Event
+	events []source.Event
 	notes  []string // "server method params"
 	stderr []string // "server: line"
 }
@@ -70,7 +70,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	limits := quick()
 	options := Options{
 		Host:   envbuild.Host{Env: []string{"PATH=/usr/bin:/bin"}, Home: r.dir},
-		Hooks:  Hooks{Event: r.told, Notification: r.notified, Stderr: r.wrote},
+		Hooks:  source.Hooks{Event: r.told, Notification: r.notified, Stderr: r.wrote},
 		limits: &limits,
 	}
 	for _, c := range change {
@@ -96,7 +96,7 @@ func (r *rig) close() {
 	}
 }
 
-func (r *rig) told(e Event) {
+func (r *rig) told(e source.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
@@ -132,7 +132,7 @@ func (r *rig) states(name string) []source.State {
 	defer r.mu.Unlock()
 	var states []source.State
 	for _, e := range r.events {
-		if e.Server == name && e.Kind == EventState {
+		if e.Server == name && e.Kind == source.EventState {
 			states = append(states, e.State)
 		}
 	}

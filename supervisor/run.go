@@ -51,7 +51,7 @@ type runner struct {
 	secrets envbuild.Secrets
 	before  []<-chan struct{} // servers that had the name, whose processes must be gone first
 	spawn   chan struct{}     // bounds how many are spawned at the same time
-	hooks   *Hooks
+	hooks   *source.Hooks
 	limits  *limits
 }
 

@@ -20,7 +20,7 @@ const maxTold = 20
 // source.Controller and source.Logger, and is safe for concurrent use.
 type Server struct {
 	name    string
-	hooks   *Hooks
+	hooks   *source.Hooks
 	limits  *limits
 	launch  launcher
 	mended  func(entry *mcpconfig.Server, isolated bool) bool
@@ -71,13 +71,13 @@ type tally struct{ n atomic.Int64 }
 
 // noised counts a line on standard output that was no message, or none that
 // garra could use.
-func (s *Server) noised(message string) { s.count(&s.noise, EventNoise, message) }
+func (s *Server) noised(message string) { s.count(&s.noise, source.EventNoise, message) }
 
 // troubled counts a message that the server didn't take, or asked in vain.
-func (s *Server) troubled(message string) { s.count(&s.trouble, EventWarning, message) }
+func (s *Server) troubled(message string) { s.count(&s.trouble, source.EventWarning, message) }
 
 // count makes an event of the first ones of a tally.
-func (s *Server) count(t *tally, kind EventKind, message string) {
+func (s *Server) count(t *tally, kind source.EventKind, message string) {
 	n := t.n.Add(1)
 	if n > maxTold || s.hooks.Event == nil {
 		return
@@ -86,7 +86,7 @@ func (s *Server) count(t *tally, kind EventKind, message string) {
 		message += " (more of these are counted, not told)"
 	}
 	now := s.current.Load()
-	s.hooks.Event(Event{
+	s.hooks.Event(source.Event{
 		Time: time.Now(), Server: s.name, Kind: kind, State: now.status.State, PID: now.status.PID,
 		Message: message,
 	})

@@ -27,7 +27,7 @@ type stage struct {
 	runs   []*played
 	live   int
 	bad    []string // what must not have happened
-	events []Event
+	events []source.Event
 }
 
 // A played run does what the test says.
@@ -44,7 +44,7 @@ func newStage(entry *mcpconfig.Server, change ...func(*stage)) *stage {
 	forced, _ := openIsolation("")
 	limits := standardLimits()
 	s.Server = &Server{
-		name: entry.Name, hooks: &Hooks{Event: s.told}, limits: &limits, launch: s.launch,
+		name: entry.Name, hooks: &source.Hooks{Event: s.told}, limits: &limits, launch: s.launch,
 		mended: func(*mcpconfig.Server, bool) bool { return s.mended.Load() },
 		forced: forced, ring: newRing(),
 		mail: make(chan command), reports: make(chan progress), done: make(chan struct{}),
@@ -94,11 +94,11 @@ func (s *stage) launch(ctx Context, o order, report func(progress)) {
 	report(progress{generation: o.generation, ended: &out})
 }
 
-func (s *stage) told(e Event) {
+func (s *stage) told(e source.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, e)
-	if e.Kind == EventState && !possible(e.From, e.State) {
+	if e.Kind == source.EventState && !possible(e.From, e.State) {
 		s.bad = append(s.bad, fmt.Sprintf("moved from %s to %s", e.From, e.State))
 	}
 }

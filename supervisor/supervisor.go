@@ -24,7 +24,7 @@ type Options struct {
 	// IsolationFile remembers which servers run isolated although their entry
 	// says inherit_env; empty remembers it only until the end of this process.
 	IsolationFile string
-	Hooks         Hooks
+	Hooks         source.Hooks
 
 	limits *limits // nil for the standard ones
 }

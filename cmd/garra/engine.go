@@ -49,13 +49,13 @@ func newEngine(places place.Places, log zerolog.Logger, isolationFile string) (*
 	}
 	e := &engine{places: places, log: log, events: adminapi.NewEvents()}
 	e.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
-		e.happened(supervisor.Event{Server: server, Kind: supervisor.EventWarning, Message: message})
+		e.happened(source.Event{Server: server, Kind: source.EventWarning, Message: message})
 	}})
 	var err error
 	e.supervisor, err = supervisor.New(supervisor.Options{
 		Host:          envbuild.SystemHost(),
 		IsolationFile: isolationFile,
-		Hooks: supervisor.Hooks{
+		Hooks: source.Hooks{
 			Event: e.happened,
 			Stderr: func(server, line string) {
 				e.log.Debug().Str("server", server).Str("stderr", line).Msg("server wrote")
@@ -181,16 +181,16 @@ func (e *engine) report(config *mcpconfig.Config) {
 
 // happened takes every event of the servers to the log, the followers and the
 // gateway.
-func (e *engine) happened(event supervisor.Event) {
+func (e *engine) happened(event source.Event) {
 	level := zerolog.InfoLevel
 	switch {
 	case e.closing.Load(), e.brief && event.Failure != nil:
 		level = zerolog.DebugLevel
 	case event.Failure != nil:
 		level = zerolog.ErrorLevel
-	case event.Kind == supervisor.EventWarning:
+	case event.Kind == source.EventWarning:
 		level = zerolog.WarnLevel
-	case event.Kind == supervisor.EventNoise:
+	case event.Kind == source.EventNoise:
 		level = zerolog.DebugLevel
 	}
 	line := e.log.WithLevel(level).Str("server", event.Server)
@@ -201,7 +201,7 @@ func (e *engine) happened(event supervisor.Event) {
 		line.Int("pid", event.PID)
 	}
 	message := event.Message
-	if event.Kind == supervisor.EventState && message == "" {
+	if event.Kind == source.EventState && message == "" {
 		message = "server is " + string(event.State)
 	}
 	line.Msg(message)
@@ -209,7 +209,7 @@ func (e *engine) happened(event supervisor.Event) {
 		Time: event.Time, Kind: string(event.Kind), Server: event.Server, From: string(event.From),
 		State: string(event.State), PID: event.PID, Message: message,
 	})
-	if event.Kind == supervisor.EventState {
+	if event.Kind == source.EventState {
 		e.gateway.StateChanged(event.Server, event.State)
 	}
 }

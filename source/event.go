@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package source
 
 import (
+	"context"
 	"time"
 
-	"github.com/garraia/garra/source"
+	"github.com/garraia/garra/protocol"
 )
 
 // An EventKind says what an [Event] tells.
@@ -24,11 +25,11 @@ type Event struct {
 	Time    time.Time
 	Server  string
 	Kind    EventKind
-	From    source.State // of a state change
-	State   source.State // after the event
+	From    State // of a state change
+	State   State // after the event
 	PID     int
 	Message string
-	Failure *source.Failure // of a change for the worse
+	Failure *Failure // of a change for the worse
 }
 
 // Hooks are told what happens. They are called from the goroutines that keep
@@ -40,8 +41,8 @@ type Hooks struct {
 	// Stderr gets every line that a server writes to standard error.
 	Stderr func(server, line string)
 	// Notification gets what a server says outside of any client's call.
-	Notification func(server, method string, params Raw)
+	Notification func(server, method string, params protocol.Raw)
 	// Request answers what a server asks when no client's call caused it. It may
 	// take its time. A *protocol.Error is passed on to the server.
-	Request func(ctx Context, server, method string, params Raw) (Raw, error)
+	Request func(ctx context.Context, server, method string, params protocol.Raw) (protocol.Raw, error)
 }
