@@ -9,48 +9,85 @@ import (
 )
 
 const (
-	lossyBytes = 1 << 20     // of standard error that nobody has read yet
-	lossyGrace = time.Second // for the rest of it, at the end
+	lossyBytes = 1 << 20                // of standard error that nobody has read yet
+	lossyDelay = 100 * time.Millisecond // until it counts as not read
+	lossyGrace = time.Second            // for the rest of it, at the end
 )
 
-// A lossyWriter writes to a stream that may not be read, and never waits for it:
+// A lossyWriter writes to a stream that may not be read, and doesn't wait for it:
 // what doesn't fit in its memory is dropped, and counted. Clients exist that start
 // their servers with a pipe for standard error and never read it; the log must not
 // stop what it tells of.
+//
+// While the stream takes what it gets, Write returns when it has, so that what is
+// written to another stream afterwards comes afterwards on a terminal too.
 type lossyWriter struct {
 	out   io.Writer
 	limit int           // bytes of queue
+	delay time.Duration // that a write waits for its stream
 	more  chan struct{} // holds one token: the queue or closed has changed
 	done  chan struct{} // closed when all is written that will be
 
 	mu        sync.Mutex // guards all below; not held while something is written
-	queue     [][]byte
+	queue     []pending
 	unread    int              // bytes in queue, and of what is being written
+	stuck     bool             // the stream has not taken something for long, and nobody waits
 	dropped   int              // writes, since the last report
 	report    func(writes int) // tells how many were dropped; nil for nobody
 	reporting bool             // what is written now may be the report, and is taken
 	closed    bool             // nothing more is taken
 }
 
+// A pending is one write that the stream has not got yet.
+type pending struct {
+	text    []byte
+	written chan struct{} // closed when it has
+}
+
 func newLossyWriter(out io.Writer, limit int) *lossyWriter {
-	l := &lossyWriter{out: out, limit: limit, more: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &lossyWriter{
+		out: out, limit: limit, delay: lossyDelay, more: make(chan struct{}, 1), done: make(chan struct{}),
+	}
 	go l.drain() // ends with close, which waits for it but not for long
 	return l
 }
 
 // Write implements io.Writer. It takes each write whole, or drops it.
 func (l *lossyWriter) Write(text []byte) (int, error) {
+	if p, wait := l.put(text); wait && !closedWithin(p.written, l.delay) {
+		l.mu.Lock()
+		l.stuck = l.unread > 0
+		l.mu.Unlock()
+	}
+	return len(text), nil
+}
+
+// put queues a write or drops it, and reports whether it is worth waiting for.
+func (l *lossyWriter) put(text []byte) (p pending, wait bool) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	full := l.unread > 0 && l.unread+len(text) > l.limit
 	if l.closed || full && !l.reporting {
 		l.dropped++
-	} else {
-		l.queue = append(l.queue, append([]byte(nil), text...))
-		l.unread += len(text)
+		return p, false
 	}
-	l.mu.Unlock()
+	p = pending{append([]byte(nil), text...), make(chan struct{})}
+	l.queue = append(l.queue, p)
+	l.unread += len(text)
 	l.wake()
-	return len(text), nil
+	return p, !l.stuck && !l.reporting // the report comes from who writes
+}
+
+// closedWithin waits for a channel to be closed, and reports whether it was.
+func closedWithin(ch <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-ch:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // Fd is the descriptor of the stream, for who asks whether it is a terminal.
@@ -95,12 +132,14 @@ func (l *lossyWriter) flush() bool {
 	queue := l.queue
 	l.queue = nil
 	l.mu.Unlock()
-	for _, text := range queue {
+	for _, p := range queue {
 		// Where else could an error of standard error be told?
-		_, _ = l.out.Write(text)
+		_, _ = l.out.Write(p.text)
 		l.mu.Lock()
-		l.unread -= len(text)
+		l.unread -= len(p.text)
+		l.stuck = l.stuck && l.unread > 0
 		l.mu.Unlock()
+		close(p.written)
 	}
 	return l.reportLoss() || len(queue) > 0
 }
@@ -134,10 +173,5 @@ func (l *lossyWriter) close(grace time.Duration) {
 	l.closed = true
 	l.mu.Unlock()
 	l.wake()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-l.done:
-	case <-timer.C:
-	}
+	closedWithin(l.done, grace)
 }

@@ -80,6 +80,21 @@ func TestAFullPipeDoesNotHoldUpTheEnd(t *testing.T) {
 	l.close(time.Millisecond)
 }
 
+// While somebody reads, what is written is there when Write returns: output to
+// another stream comes after it.
+func TestALogThatIsReadKeepsItsPlace(t *testing.T) {
+	var out bytes.Buffer
+	l := newLossyWriter(&out, 1<<20)
+	l.delay = time.Minute
+	defer l.close(time.Minute)
+	for i := range 1000 {
+		fmt.Fprintln(l, "a line")
+		if want := (i + 1) * len("a line\n"); out.Len() != want {
+			t.Fatalf("%d bytes after line %d, want %d", out.Len(), i, want)
+		}
+	}
+}
+
 // What is larger than the whole memory is written, when there is nothing else.
 func TestALongLineIsWritten(t *testing.T) {
 	var out bytes.Buffer

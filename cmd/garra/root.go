@@ -221,7 +221,8 @@ func (g *globals) logger() (zerolog.Logger, error) {
 	default:
 		return zerolog.Logger{}, fmt.Errorf("--log-format %q is neither console nor json", g.logFormat)
 	}
-	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger(), nil
+	// Each event is one write, and standard error takes those of several goroutines.
+	return zerolog.New(w).Level(level).With().Timestamp().Logger(), nil
 }
 
 // tellLosses has the log tell what standard error did not take of it.

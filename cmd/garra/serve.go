@@ -62,7 +62,7 @@ gateway runs, 65 when a file cannot be parsed.`,
 	f.StringVar(&o.listen, "listen", "127.0.0.1:3888", "the `ADDRESS` to listen on; port 0 takes a free one")
 	f.BoolVar(&o.noAuth, "no-auth", false, "let in everybody who reaches the address (loopback only)")
 	f.BoolVar(&o.example, "example", false, "add a small server that is built in, named example")
-	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a `HOST` by which clients call the gateway, without port; repeatable")
+	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a `HOST` by which clients call it, without port; repeatable")
 	f.StringVar(&o.certFile, "tls-cert", "", "the certificate `FILE` (PEM) to serve HTTPS with")
 	f.StringVar(&o.keyFile, "tls-key", "", "the key `FILE` (PEM) of the certificate")
 	return c
