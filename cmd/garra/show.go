@@ -19,7 +19,9 @@ func newConfigShow(g *globals) *cobra.Command {
 		Use: "show", Short: "Show the configuration as garra understands it",
 		Args: exactArgs(0),
 		Long: `Shows each server as garra understands its entry, with defaults. Of env and headers
-only the names are shown. References such as ${NAME} are shown as they are written.
+only the names are shown. Of args and url the values are hidden whose names say that
+they are secret, as after --token, and users, passwords and query values in URLs; the
+rest is shown. References such as ${NAME} are shown as they are written.
 
 Exit codes: 65 when a file cannot be parsed.`,
 		RunE: func(*cobra.Command, []string) error {
@@ -42,7 +44,8 @@ Exit codes: 65 when a file cannot be parsed.`,
 }
 
 // A shownServer is an entry as it is in force. Values of env and headers may be
-// secrets, so only their names are in it; references stay unresolved.
+// secrets, so only their names are in it, and what args and url may hold of that is
+// hidden; references stay unresolved.
 type shownServer struct {
 	Name             string   `json:"name"`
 	Source           string   `json:"source"`
@@ -68,8 +71,8 @@ type shownServer struct {
 func show(s *mcpconfig.Server) shownServer {
 	return shownServer{
 		Name: s.Name, Source: s.Origin.String(), Transport: string(s.Transport), Enabled: s.Enabled,
-		Command: s.Command, Args: s.Args, Cwd: s.Cwd, EnvFile: s.EnvFile,
-		Env: slices.Sorted(maps.Keys(s.Env)), URL: s.URL, Headers: slices.Sorted(maps.Keys(s.Headers)),
+		Command: s.Command, Args: hideArgs(s.Args), Cwd: s.Cwd, EnvFile: s.EnvFile,
+		Env: slices.Sorted(maps.Keys(s.Env)), URL: hideURL(s.URL), Headers: slices.Sorted(maps.Keys(s.Headers)),
 		TimeoutSecs: s.Timeout.Seconds(), CallTimeoutSecs: s.CallTimeout.Seconds(),
 		MaxRestarts: s.MaxRestarts, RestartDelaySecs: s.RestartDelay.Seconds(),
 		AllowedTools: s.AllowedTools, DeniedTools: s.DeniedTools,
