@@ -70,6 +70,7 @@ func hide(value string) string {
 // saysSecret reports whether a name says that its value is secret.
 func saysSecret(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"token", "secret", "passw", "passphrase", "key", "credential", "auth", "cookie"},
-		func(word string) bool { return strings.Contains(name, word) })
+	return slices.ContainsFunc([]string{
+		"token", "secret", "passw", "passphrase", "key", "credential", "auth", "cookie",
+	}, func(word string) bool { return strings.Contains(name, word) })
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/garraia/garra/adminapi"
 	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -29,6 +30,24 @@ func newMCP(g *globals) *cobra.Command {
 func (g *globals) running(ctx context.Context) (*adminapi.Client, error) {
 	places, err := g.places()
 	if err != nil {
+		return nil, err
+	}
+	c, err := dial(ctx, places)
+	if c != nil || err != nil {
+		return c, err
+	}
+	// Where a socket is whose path would be too long depends on the environment,
+	// and the gateway's may be another.
+	if run, err := readRunFile(places); err == nil && run.Socket != places.Socket {
+		places.Socket = run.Socket
+		return dial(ctx, places)
+	}
+	return nil, nil
+}
+
+// dial returns a client of the gateway at a socket, nil when there is none.
+func dial(ctx context.Context, places place.Places) (*adminapi.Client, error) {
+	if err := places.CheckSocket(); err != nil {
 		return nil, err
 	}
 	c, err := adminapi.Dial(ctx, places.Socket)

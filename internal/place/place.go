@@ -155,6 +155,18 @@ func (p Places) Make() error {
 	return p.checkSocketDir()
 }
 
+// CheckSocket refuses a socket whose folder another user could have laid there,
+// which is possible outside of the state folder. One that isn't there is none.
+func (p Places) CheckSocket() error {
+	if filepath.Dir(p.Socket) == p.RunDir {
+		return nil
+	}
+	if err := p.checkSocketDir(); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // checkSocketDir refuses a folder that another user could have laid there.
 func (p Places) checkSocketDir() error {
 	dir := filepath.Dir(p.Socket)

@@ -188,4 +188,28 @@ func TestMakeRefusesAForeignSocketFolder(t *testing.T) {
 	if err := p.Make(); err == nil || !strings.Contains(err.Error(), "not a folder of yours") {
 		t.Errorf("a folder of somebody else: %v", err)
 	}
+	if err := p.CheckSocket(); err == nil || !strings.Contains(err.Error(), "not a folder of yours") {
+		t.Errorf("a socket in a folder of somebody else: %v", err)
+	}
+}
+
+func TestCheckSocket(t *testing.T) {
+	dir := t.TempDir()
+	p := Places{RunDir: dir}
+	for _, socket := range []string{
+		filepath.Join(dir, "x.sock"), filepath.Join(t.TempDir(), "x.sock"), filepath.Join(dir, "not", "there", "x.sock"),
+	} {
+		p.Socket = socket
+		if err := p.CheckSocket(); err != nil {
+			t.Errorf("%s: %v", socket, err)
+		}
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Skip(err)
+	}
+	p.Socket = filepath.Join(link, "x.sock")
+	if err := p.CheckSocket(); err == nil {
+		t.Error("a link is a folder of one's own")
+	}
 }
