@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/garraia/garra/internal/backoff"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -41,7 +42,7 @@ func TestFailedServers(t *testing.T) {
 		s.mended.Store(true)
 		for range 5 {
 			s.giveUp()
-			time.Sleep(maxDelay + time.Second)
+			time.Sleep(backoff.MaxDelay + time.Second)
 		}
 		s.giveUp()
 		before := s.count()

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/garraia/garra/internal/backoff"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -140,7 +141,7 @@ func (l *life) check(t *rapid.T) {
 		t.Fatalf("%s with link %v", status.State, now.link != nil)
 	case status.NextTry.IsZero() == (status.State == source.Backoff || status.State == source.Parked):
 		t.Fatalf("%s with its next try at %v", status.State, status.NextTry)
-	case !status.NextTry.IsZero() && time.Until(status.NextTry) > parkedEvery*11/10:
+	case !status.NextTry.IsZero() && time.Until(status.NextTry) > backoff.ParkedEvery*11/10:
 		t.Fatalf("next try in %v", time.Until(status.NextTry))
 	case status.State == source.Failed && status.LastError == nil:
 		t.Fatal("failed for no reason")

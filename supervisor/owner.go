@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/garraia/garra/internal/backoff"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -17,7 +18,7 @@ type owner struct {
 	server *Server
 	entry  *mcpconfig.Server
 	status source.Status
-	policy policy
+	policy backoff.Policy
 	forced bool // isolated, whatever the entry says
 
 	generation uint64
@@ -168,7 +169,7 @@ func (o *owner) ready(p progress) {
 		return // it is being stopped
 	}
 	o.link, o.status.Hello, o.status.Tried = p.link, p.hello, true
-	o.policy.ready(time.Now())
+	o.policy.Ready(time.Now())
 	o.move(source.Ready, nil)
 	answer(&o.starters, nil)
 }
@@ -201,11 +202,11 @@ func (o *owner) ended(out *outcome) {
 // fail decides when a failed server is tried again.
 func (o *owner) fail(out *outcome, answered bool) {
 	if out.permanent {
-		o.lookIn(o.policy.failed(o.server.limits.recheck))
+		o.lookIn(o.policy.Failed(o.server.limits.recheck))
 		o.move(source.Failed, out.failure)
 		return
 	}
-	wait, parked := o.policy.crashed(time.Now(), answered, o.entry.RestartDelay, o.entry.MaxRestarts)
+	wait, parked := o.policy.Crashed(time.Now(), answered, o.entry.RestartDelay, o.entry.MaxRestarts)
 	if o.entry.MaxRestarts == 0 {
 		o.in(0, nil) // never by itself
 	} else {
@@ -248,7 +249,7 @@ func (o *owner) lookIn(d time.Duration) {
 
 // restart stops the server if it runs, and starts it.
 func (o *owner) restart() {
-	o.policy.reset()
+	o.policy.Reset()
 	o.status.LastError = nil
 	o.become(source.Starting)
 }
@@ -377,7 +378,7 @@ func (o *owner) wake() bool {
 	if o.status.State != source.Parked {
 		return true
 	}
-	if !o.lastWake.IsZero() && time.Since(o.lastWake) < wakeEvery {
+	if !o.lastWake.IsZero() && time.Since(o.lastWake) < backoff.WakeEvery {
 		return false
 	}
 	o.lastWake = time.Now()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/garraia/garra/internal/backoff"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -101,7 +102,7 @@ func TestRestartAfterAStableRun(t *testing.T) {
 		}
 		s.ready()
 		s.last().link.answered.Store(true)
-		pass(stableAfter)
+		pass(backoff.StableAfter)
 		s.crash()
 		s.is(t, source.Starting)
 		if s.count() != 5 {

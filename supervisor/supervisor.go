@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/internal/backoff"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -175,7 +176,7 @@ func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server) *Server {
 func (s *Server) begin(entry *mcpconfig.Server) {
 	s.life, s.end = context.WithCancelCause(context.Background())
 	o := &owner{
-		server: s, entry: entry, policy: newPolicy(),
+		server: s, entry: entry, policy: backoff.New(),
 		forced: entry.InheritEnv && s.forced.holds(entry.Name, entry.Digest()),
 		timer:  time.NewTimer(time.Hour),
 	}

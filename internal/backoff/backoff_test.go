@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package backoff
 
 import (
 	"testing"
 	"time"
-
-	"github.com/garraia/garra/source"
 )
 
 // even is a policy without jitter.
-func even() policy { return policy{jitter: func() float64 { return 0.5 }} }
+func even() Policy { return Policy{jitter: func() float64 { return 0.5 }} }
 
 func TestDelaysDouble(t *testing.T) {
 	t.Parallel()
 	p, now := even(), time.Unix(0, 0)
 	for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300, 300} {
-		wait, parked := p.crashed(now, true, 5*time.Second, 100)
+		wait, parked := p.Crashed(now, true, 5*time.Second, 100)
 		if wait != want*time.Second || parked {
 			t.Errorf("failure %d: %v, parked %v, want %v", i+1, wait, parked, want*time.Second)
 		}
@@ -27,7 +25,7 @@ func TestDelaysOfManyFailures(t *testing.T) {
 	t.Parallel()
 	p := even()
 	p.failures = 999_998
-	if wait, parked := p.crashed(time.Unix(0, 0), false, 100*time.Millisecond, 1_000_000); wait != maxDelay || parked {
+	if wait, parked := p.Crashed(time.Unix(0, 0), false, 100*time.Millisecond, 1_000_000); wait != MaxDelay || parked {
 		t.Errorf("%v, parked %v", wait, parked)
 	}
 }
@@ -45,15 +43,15 @@ func TestJitter(t *testing.T) {
 		{0.5, 10 * time.Second, 10 * time.Second, 300 * time.Second, 300 * time.Second},
 		{0.75, 10 * time.Second, 10500 * time.Millisecond, 315 * time.Second, 300 * time.Second},
 	} {
-		p := policy{jitter: func() float64 { return test.jitter }}
-		if wait, _ := p.crashed(time.Unix(0, 0), false, test.first, 1); wait != test.want {
+		p := Policy{jitter: func() float64 { return test.jitter }}
+		if wait, _ := p.Crashed(time.Unix(0, 0), false, test.first, 1); wait != test.want {
 			t.Errorf("jitter %v: first delay %v, want %v", test.jitter, wait, test.want)
 		}
-		if wait, parked := p.crashed(time.Unix(0, 0), false, test.first, 1); wait != test.wantPark || !parked {
+		if wait, parked := p.Crashed(time.Unix(0, 0), false, test.first, 1); wait != test.wantPark || !parked {
 			t.Errorf("jitter %v: parked %v for %v, want %v", test.jitter, parked, wait, test.wantPark)
 		}
 		p.failures = 20
-		if wait, _ := p.crashed(time.Unix(0, 0), false, test.first, 100); wait != test.wantAtCap {
+		if wait, _ := p.Crashed(time.Unix(0, 0), false, test.first, 100); wait != test.wantAtCap {
 			t.Errorf("jitter %v: at the cap %v, want %v", test.jitter, wait, test.wantAtCap)
 		}
 	}
@@ -64,8 +62,8 @@ func TestJitterIsRandom(t *testing.T) {
 	t.Parallel()
 	seen := make(map[time.Duration]bool)
 	for range 100 {
-		p := newPolicy()
-		wait, _ := p.crashed(time.Unix(0, 0), false, 10*time.Second, 5)
+		p := New()
+		wait, _ := p.Crashed(time.Unix(0, 0), false, 10*time.Second, 5)
 		if wait < 9*time.Second || wait > 11*time.Second {
 			t.Fatalf("%v", wait)
 		}
@@ -96,14 +94,14 @@ func TestStableRuns(t *testing.T) {
 		p, now := even(), time.Unix(1000, 0)
 		p.failures = test.failures
 		if test.ready > 0 {
-			p.ready(now)
+			p.Ready(now)
 		}
-		wait, parked := p.crashed(now.Add(test.ready), test.answered, 5*time.Second, 5)
+		wait, parked := p.Crashed(now.Add(test.ready), test.answered, 5*time.Second, 5)
 		if wait != test.wait || parked || p.failures != test.after {
 			t.Errorf("%s: wait %v, parked %v, failures %d", test.name, wait, parked, p.failures)
 		}
 		// That it was stable counts once.
-		again, _ := p.crashed(now.Add(test.ready+time.Second), true, 5*time.Second, 5)
+		again, _ := p.Crashed(now.Add(test.ready+time.Second), true, 5*time.Second, 5)
 		if want := doubled(5*time.Second, test.after); again != want {
 			t.Errorf("%s: the next restart comes after %v, want %v", test.name, again, want)
 		}
@@ -115,21 +113,21 @@ func TestParking(t *testing.T) {
 	for limit := range 4 {
 		p := even()
 		for i := range limit {
-			if _, parked := p.crashed(time.Unix(0, 0), false, time.Second, limit); parked {
+			if _, parked := p.Crashed(time.Unix(0, 0), false, time.Second, limit); parked {
 				t.Errorf("limit %d: parked after failure %d", limit, i+1)
 			}
 		}
 		for range 2 {
-			wait, parked := p.crashed(time.Unix(0, 0), false, time.Second, limit)
-			if !parked || wait != parkedEvery {
+			wait, parked := p.Crashed(time.Unix(0, 0), false, time.Second, limit)
+			if !parked || wait != ParkedEvery {
 				t.Errorf("limit %d: parked %v, wait %v", limit, parked, wait)
 			}
 		}
 		if limit == 0 {
 			continue
 		}
-		p.reset()
-		if wait, parked := p.crashed(time.Unix(0, 0), false, time.Second, limit); parked || wait != time.Second {
+		p.Reset()
+		if wait, parked := p.Crashed(time.Unix(0, 0), false, time.Second, limit); parked || wait != time.Second {
 			t.Errorf("limit %d, after a reset: parked %v, wait %v", limit, parked, wait)
 		}
 	}
@@ -141,47 +139,15 @@ func TestFailedStarts(t *testing.T) {
 	p := even()
 	p.failures = 3
 	for i, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
-		if wait := p.failed(10 * time.Second); wait != want*time.Second {
+		if wait := p.Failed(10 * time.Second); wait != want*time.Second {
 			t.Errorf("start %d: %v, want %v", i+1, wait, want*time.Second)
 		}
 	}
 	if p.failures != 0 {
 		t.Errorf("%d failures", p.failures)
 	}
-	p.ready(time.Unix(0, 0))
-	if wait := p.failed(10 * time.Second); wait != 10*time.Second {
+	p.Ready(time.Unix(0, 0))
+	if wait := p.Failed(10 * time.Second); wait != 10*time.Second {
 		t.Errorf("after it was ready: %v", wait)
-	}
-}
-
-// Each state can be left, and none leads to a run beside another one.
-func TestMoves(t *testing.T) {
-	t.Parallel()
-	running := map[source.State]bool{source.Starting: true, source.Ready: true, source.Stopping: true}
-	all := []source.State{
-		source.Stopped, source.Starting, source.Ready, source.Backoff,
-		source.Parked, source.Stopping, source.Disabled, source.Failed,
-	}
-	for _, from := range all {
-		if len(moves(from)) == 0 {
-			t.Errorf("%s can't be left", from)
-		}
-		if !possible(from, from) {
-			t.Errorf("%s can't be entered again", from)
-		}
-		for _, to := range moves(from) {
-			if to == source.Stopping && !running[from] {
-				t.Errorf("%s has nothing to stop", from)
-			}
-			if to == source.Ready && from != source.Starting {
-				t.Errorf("%s became ready without a start", from)
-			}
-			if running[from] && (to == source.Stopped || to == source.Disabled) && from != source.Stopping {
-				t.Errorf("%s went to %s without a stop", from, to)
-			}
-		}
-	}
-	if possible("nowhere", source.Starting) {
-		t.Error("an unknown state leads somewhere")
 	}
 }
