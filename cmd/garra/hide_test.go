@@ -12,12 +12,14 @@ func TestHideArgs(t *testing.T) {
 	given := []string{
 		"-y", "@scope/server@1.2.3", "/home/user", "--token", "hunter2", "--api-key=hunter2", "--verbose", "yes",
 		"API_KEY=hunter2", "--header", "Authorization: Bearer hunter2", "--password", "${PASSWORD}", "--secret",
-		"--next", "--key", "vault:KEY", "https://u:hunter2@example.com/x?k=hunter2", "--token=${TOKEN}", "C:\\folder", "",
+		"--next", "--key", "vault:KEY",
+		"https://u:hunter2@example.com/x?k=hunter2", "--token=${TOKEN}", "C:\\folder", "",
 	}
 	want := []string{
 		"-y", "@scope/server@1.2.3", "/home/user", "--token", "***", "--api-key=***", "--verbose", "yes",
 		"API_KEY=***", "--header", "Authorization:***", "--password", "${PASSWORD}", "--secret",
-		"--next", "--key", "vault:KEY", "https://***@example.com/x?k=***", "--token=${TOKEN}", "C:\\folder", "",
+		"--next", "--key", "vault:KEY",
+		"https://***@example.com/x?k=***", "--token=${TOKEN}", "C:\\folder", "",
 	}
 	if diff := cmp.Diff(want, hideArgs(given)); diff != "" {
 		t.Error(diff)

@@ -197,7 +197,8 @@ func TestCheckSocket(t *testing.T) {
 	dir := t.TempDir()
 	p := Places{RunDir: dir}
 	for _, socket := range []string{
-		filepath.Join(dir, "x.sock"), filepath.Join(t.TempDir(), "x.sock"), filepath.Join(dir, "not", "there", "x.sock"),
+		filepath.Join(dir, "x.sock"), filepath.Join(t.TempDir(), "x.sock"),
+		filepath.Join(dir, "not", "there", "x.sock"),
 	} {
 		p.Socket = socket
 		if err := p.CheckSocket(); err != nil {
