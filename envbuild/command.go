@@ -189,20 +189,25 @@ func missingFile(name string) *Error {
 	}
 }
 
-// notFound says which folders have been searched for a command.
+// notFound says what to do about a command that is nowhere, and last, since
+// they are many, which folders have been searched for it.
 func (b *builder) notFound(command string) *Error {
+	fix := "install it, give its full path, or set PATH in env"
+	if program, _, several := strings.Cut(command, " "); several {
+		fix = fmt.Sprintf("write the program alone (%q) in command, and each argument as an item of args", program)
+	}
 	return &Error{
 		Kind: ErrNotFound, Subject: command,
-		Message: fmt.Sprintf("command %q not found; searched %s", command, b.searchedText()),
-		Fix:     "install it, give its full path, or set PATH in env",
+		Message: fmt.Sprintf("command %q not found", command),
+		Fix:     fix + " (" + b.searchedText() + ")",
 	}
 }
 
 func (b *builder) searchedText() string {
 	if len(b.searched) == 0 {
-		return "nothing, since PATH holds no folder"
+		return "PATH holds no folder"
 	}
-	return strings.Join(b.searched, ", ")
+	return "searched " + strings.Join(b.searched, ", ")
 }
 
 // checkBatch refuses arguments that cmd.exe, which runs batch files, would

@@ -227,7 +227,7 @@ func TestEntryWithItsOwnPath(t *testing.T) {
 	writeFile(t, homeOf(host), ".local/bin/tool", "", 0o755)
 	e := Entry{Server: "s", Command: "tool", Env: map[string]string{"PATH": own + ":${PATH}"}}
 	_, err := Build(t.Context(), e, host, nil)
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "searched "+own+", "+bin+";") {
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "(searched "+own+", "+bin+")") {
 		t.Errorf("got %v", err)
 	}
 	want := writeFile(t, own, "tool", "", 0o755)
@@ -255,7 +255,9 @@ func TestCommandProblems(t *testing.T) {
 		command, want string
 		kind          error
 	}{
-		{"garra-none", `command "garra-none" not found; searched ` + bin + ", " + home + "/.local/bin", ErrNotFound},
+		{"garra-none", `command "garra-none" not found; install it`, ErrNotFound},
+		{"garra-none", "(searched " + bin + ", " + home + "/.local/bin", ErrNotFound},
+		{"garra-none -y x", `write the program alone ("garra-none") in command`, ErrNotFound},
 		{"", "the command is empty", ErrNotFound},
 		{bin + "/none", `there is no file "` + bin + `/none"`, ErrNotFound},
 		{"./none", `there is no file "` + home + `/none"`, ErrNotFound},

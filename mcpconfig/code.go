@@ -66,7 +66,13 @@ const (
 // The codes of what the files alone don't show. This package doesn't report them: `garra config
 // check` does.
 const (
-	CodeToolsUnknownName Code = "tools.unknown_name"
+	CodeToolsUnknownName     Code = "tools.unknown_name"
+	CodeExpandUnset          Code = "expand.unset"
+	CodeCommandNotFound      Code = "command.not_found"
+	CodeCommandNotExecutable Code = "command.not_executable"
+	CodeCwdUnusable          Code = "cwd.unusable"
+	CodeEnvFileUnusable      Code = "env_file.unusable"
+	CodeServerUnstartable    Code = "server.unstartable"
 )
 
 // Severity returns the severity of every finding with this code. A code that this package does
@@ -77,7 +83,8 @@ func (c Code) Severity() Severity {
 		CodeServerShadowed, CodeFieldRepeated, CodeFieldNotApplicable, CodeTimeoutUnit,
 		CodeCommandSpaces, CodeToolsEmptyAllow, CodeSettingIgnored, CodeEnvNull,
 		CodeEnvInherited, CodeEnvVaultUnavailable, CodeExpandLiteral, CodeExpandClient,
-		CodeToolsUnknownName:
+		CodeToolsUnknownName, CodeExpandUnset, CodeCommandNotFound, CodeCommandNotExecutable,
+		CodeCwdUnusable, CodeEnvFileUnusable, CodeServerUnstartable:
 		return Warning
 	case CodeFileExposed, CodeConfigNone, CodeRootDialect, CodeKeyForeign,
 		CodeServerUnsupported, CodeFieldNoEffect:

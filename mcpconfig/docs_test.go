@@ -113,7 +113,12 @@ func TestExamplesAreValid(t *testing.T) {
 }
 
 // elsewhere are the codes that the files alone don't show, so that no case of the corpus has them.
-func elsewhere() []Code { return []Code{CodeToolsUnknownName} }
+func elsewhere() []Code {
+	return []Code{
+		CodeToolsUnknownName, CodeExpandUnset, CodeCommandNotFound, CodeCommandNotExecutable,
+		CodeCwdUnusable, CodeEnvFileUnusable, CodeServerUnstartable,
+	}
+}
 
 // TestCodesAreDocumented checks that docs/findings.md and the corpus have every code, and no
 // other.

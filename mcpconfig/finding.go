@@ -95,6 +95,13 @@ func (f Findings) Of(server string) Findings {
 	return own
 }
 
+// With returns the findings of both lists, sorted by place. Neither list changes.
+func (f Findings) With(more Findings) Findings {
+	all := slices.Concat(f, more)
+	all.sort()
+	return all
+}
+
 // sort orders by file, line and column; findings at one place keep their order.
 func (f Findings) sort() {
 	slices.SortStableFunc(f, func(a, b Finding) int {

@@ -10,8 +10,9 @@ import (
 	"github.com/garraia/garra/source"
 )
 
-// entryOf is what envbuild needs of a server's entry.
-func entryOf(s *mcpconfig.Server, dir string) envbuild.Entry {
+// EntryOf is what envbuild needs of a server's entry. The dir is the folder that
+// relative paths start from.
+func EntryOf(s *mcpconfig.Server, dir string) envbuild.Entry {
 	return envbuild.Entry{
 		Server: s.Name, Command: s.Command, Args: s.Args, Cwd: s.Cwd, Env: s.Env, EnvFile: s.EnvFile,
 		InheritEnv: s.InheritEnv, Dir: dir,

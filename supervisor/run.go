@@ -97,7 +97,7 @@ func (r *runner) run(ctx Context, o order, say func(progress)) outcome {
 
 // build makes the environment; env tells what a person may know of it.
 func (r *runner) build(ctx Context, o order) (*envbuild.Spec, source.Env, error) {
-	entry := entryOf(o.entry, r.dir)
+	entry := EntryOf(o.entry, r.dir)
 	spec, err := envbuild.Build(ctx, entry, r.host, r.secrets)
 	if err != nil {
 		return nil, source.Env{}, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/mcpconfig"
 )
 
@@ -30,7 +31,9 @@ func newConfigCheck(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "check", Short: "Check mcp.json and config.yml; starts nothing", Args: exactArgs(0),
 		Long: `Checks mcp.json and config.yml with the loader that serve uses, and starts
-nothing. While a gateway runs, tool lists are compared with the tools that there are.
+nothing. Warns of commands, folders, env files and variables that are not there in
+this environment; serve may have another one. While a gateway runs, tool lists are
+compared with the tools that there are.
 
 Exit codes: 0 fine, 2 errors were found (with --strict, warnings too), 65 a file
 cannot be parsed at all.`,
@@ -64,7 +67,7 @@ func (g *globals) check(ctx context.Context, strict bool) (*checkReport, error) 
 	if err != nil {
 		return nil, err
 	}
-	report := &checkReport{Files: []string{}, Servers: len(config.Servers), Findings: config.Findings}
+	report := &checkReport{Files: []string{}, Servers: len(config.Servers)}
 	for _, f := range config.Files {
 		if f.Exists {
 			report.Files = append(report.Files, f.Path)
@@ -74,7 +77,8 @@ func (g *globals) check(ctx context.Context, strict bool) (*checkReport, error) 
 	if err != nil {
 		return nil, err
 	}
-	report.Findings = append(report.Findings, unknown...)
+	unstartable := startFindings(ctx, config, envbuild.SystemHost())
+	report.Findings = config.Findings.With(unstartable).With(unknown)
 	if report.Findings == nil {
 		report.Findings = mcpconfig.Findings{}
 	}
@@ -110,7 +114,7 @@ func (g *globals) unknownTools(ctx context.Context) (findings mcpconfig.Findings
 		}
 		for _, rule := range detail.UnknownTools {
 			findings = append(findings, mcpconfig.Finding{
-				Severity: mcpconfig.Warning, Code: "tools.unknown_name",
+				Severity: mcpconfig.Warning, Code: mcpconfig.CodeToolsUnknownName,
 				File: rule.File, Line: rule.Line, Column: rule.Column, Server: s.Name,
 				Message: fmt.Sprintf("%s is %q, but the server has no such tool", rule.Field, rule.Pattern),
 				Fix:     "see its tools with `garra mcp inspect " + s.Name + "`",

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/supervisor"
+)
+
+// startFindings reports what would keep servers from being started in the
+// environment of host. It reads files and changes nothing. What the loader found
+// at the same place says the same, and better.
+func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.Host) mcpconfig.Findings {
+	var findings mcpconfig.Findings
+	for _, s := range config.Servers {
+		if !s.Enabled || s.Transport != mcpconfig.Stdio {
+			continue
+		}
+		_, err := envbuild.Build(ctx, supervisor.EntryOf(s, config.Dir), host, nil)
+		problems, _ := errors.AsType[envbuild.Errors](err)
+		for _, problem := range problems {
+			f := startFinding(s, problem)
+			if !slices.ContainsFunc(config.Findings.Of(s.Name), func(other mcpconfig.Finding) bool {
+				return other.Severity != mcpconfig.Info && other.Position() == f.Position()
+			}) {
+				findings = append(findings, f)
+			}
+		}
+	}
+	return findings
+}
+
+// startFinding is a problem of an entry as a finding.
+func startFinding(s *mcpconfig.Server, problem *envbuild.Error) mcpconfig.Finding {
+	bare := *problem
+	bare.Server, bare.Fix = "", ""
+	field, _, inFile := strings.Cut(problem.Field, ".")
+	if inFile = inFile && field == "envFile"; !inFile {
+		field, bare.Where = problem.Field, "" // the finding has its place
+	}
+	at, code := s.Position(field), startCode(problem)
+	return mcpconfig.Finding{
+		Severity: code.Severity(), Code: code, File: at.File, Line: at.Line, Column: at.Column, Server: s.Name,
+		Message: bare.Error(), Fix: problem.Fix,
+	}
+}
+
+// startCode is the code of a problem's kind.
+func startCode(problem *envbuild.Error) mcpconfig.Code {
+	switch problem.Kind {
+	case envbuild.ErrUnset:
+		return mcpconfig.CodeExpandUnset
+	case envbuild.ErrSecret:
+		return mcpconfig.CodeEnvVaultUnavailable
+	case envbuild.ErrNotFound:
+		return mcpconfig.CodeCommandNotFound
+	case envbuild.ErrNotExecutable:
+		return mcpconfig.CodeCommandNotExecutable
+	case envbuild.ErrCwd:
+		return mcpconfig.CodeCwdUnusable
+	case envbuild.ErrEnvFile:
+		return mcpconfig.CodeEnvFileUnusable
+	}
+	return mcpconfig.CodeServerUnstartable
+}
