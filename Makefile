@@ -3,10 +3,11 @@
 # Everything that CI does is a target here. `make test` needs Go and nothing
 # else; `make servers` and `make e2e` need npm.
 
-GO        ?= go
-FUZZTIME  ?= 20s
-BENCH     ?= .
-TESTFLAGS ?=
+GO         ?= go
+FUZZTIME   ?= 20s
+BENCH      ?= .
+TESTFLAGS  ?=
+BENCHFLAGS ?=
 
 # Tools are pinned and built into a folder of their version, so that a new
 # version is a new file and an old one is never taken for it.
@@ -18,8 +19,9 @@ STATICCHECK := bin/tools/$(STATICCHECK_VERSION)/staticcheck
 GOFILES = $(shell find . -name node_modules -prune -o -name '*.go' -print)
 RIGS    := test/servers test/clients
 STAMPS  := $(RIGS:%=%/node_modules/.installed)
+PEERS   := test/bench/peers
 
-.PHONY: build test check bench e2e servers fuzz fmt lint vet clean
+.PHONY: build test check bench bench-peers microbench e2e servers fuzz fmt lint vet clean
 .DEFAULT_GOAL := build
 
 ## build: bin/garra, static and reproducible
@@ -52,8 +54,17 @@ vet:
 fmt: $(GOFUMPT)
 	$(GOFUMPT) -w $(GOFILES)
 
-## bench: benchmarks; BENCH=pattern chooses
+## bench: what garra costs, as ratios (docs/performance.md); BENCHFLAGS=-quick
 bench:
+	$(GO) run ./test/bench $(BENCHFLAGS)
+
+## bench-peers: garra beside other gateways, which npm installs
+bench-peers:
+	@$(MAKE) --no-print-directory $(PEERS)/node_modules/.installed || echo 'npm could not install the peers'
+	$(GO) run ./test/bench -peers $(PEERS) $(BENCHFLAGS)
+
+## microbench: benchmarks of packages; BENCH=pattern chooses
+microbench:
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 ## fuzz: every fuzz target for FUZZTIME each
