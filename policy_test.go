@@ -39,7 +39,7 @@ func edges() []edge {
 		{"audit", "redact", "writes no secret"},
 		{"supervisor", "source protocol mcpconfig", "is a source: the processes of entries"},
 		{"supervisor", "sandbox envbuild redact", "starts a child, says what it knows, and cleans what it writes"},
-		{"remote", "source protocol mcpconfig redact", "is a source: MCP over HTTP"},
+		{"remote", "source protocol mcpconfig envbuild redact", "is a source: MCP over HTTP, to urls with references"},
 		{"connector", "source protocol mcpconfig redact", "is a source: REST calls as tools"},
 		{"provider", "source protocol mcpconfig sandbox envbuild redact", "is a source: local programs as tools"},
 		{"source", "protocol", "speaks in MCP messages"},

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// A guard makes connections, and only to addresses that a server may have. It
+// is safe for concurrent use.
+type guard struct {
+	dialer  net.Dialer
+	proxies sync.Map // addresses ("host:port") of proxies that the environment names
+}
+
+// A forbiddenError is why an address is not connected to.
+type forbiddenError struct {
+	host string // as the url has it
+	addr netip.Addr
+}
+
+// Error implements error.
+func (e *forbiddenError) Error() string {
+	return fmt.Sprintf("%q has the address %s, which is not on the internet", e.host, e.addr)
+}
+
+func newGuard(options *Options) *guard {
+	return &guard{dialer: net.Dialer{Timeout: options.limits.dial, Resolver: options.resolver}}
+}
+
+// proxy is the proxy of a request, from the environment. Whoever set it chose
+// its address, so that is not looked at.
+func (g *guard) proxy(r *http.Request) (*url.URL, error) {
+	u, err := http.ProxyFromEnvironment(r)
+	if u != nil && err == nil {
+		g.proxies.Store(net.JoinHostPort(u.Hostname(), proxyPort(u)), true)
+	}
+	return u, err
+}
+
+// proxyPort is the port of a proxy as net/http takes it.
+func proxyPort(u *url.URL) string {
+	if u.Port() == "" && strings.HasPrefix(u.Scheme, "socks5") {
+		return "1080"
+	}
+	return port(u)
+}
+
+// dial connects to an address of a url. It looks at the address that the name
+// was resolved to, right before the connection is made.
+func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := g.dialer
+	if _, chosen := g.proxies.Load(address); chosen {
+		return d.DialContext(ctx, network, address)
+	}
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	d.ControlContext = func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(resolved)
+		if err != nil {
+			return err
+		}
+		if !allowed(name, to.Addr()) {
+			return &forbiddenError{host: name, addr: to.Addr()}
+		}
+		return nil
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// allowed reports whether a connection to a host of a url may go to an address
+// that it was resolved to: one that the internet routes; one that the url itself
+// names; or, for localhost, this machine.
+func allowed(host string, addr netip.Addr) bool {
+	addr = addr.Unmap()
+	if literal, err := netip.ParseAddr(host); err == nil {
+		return literal.Unmap() == addr
+	}
+	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+		return addr.IsLoopback()
+	}
+	return public(addr)
+}
+
+// public reports whether the internet routes an address.
+func public(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	if !addr.IsGlobalUnicast() || addr.IsPrivate() || addr.Zone() != "" {
+		return false
+	}
+	for _, p := range special() {
+		if p.Contains(addr) {
+			return false
+		}
+	}
+	return addr.Is4() || netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0x20}), 3).Contains(addr) // 2000::/3
+}
+
+// special returns the blocks inside of unicast space that are not for servers
+// on the internet: IANA's special-purpose address registries (RFC 6890), and
+// what clouds answer to their own machines at.
+func special() []netip.Prefix {
+	var blocks []netip.Prefix
+	for _, text := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
+		"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"168.63.129.16/32",                                     // Azure's host
+		"2001::/23", "2001:db8::/32", "3fff::/20", "2002::/16", // Teredo, documentation, 6to4
+	} {
+		blocks = append(blocks, netip.MustParsePrefix(text))
+	}
+	return blocks
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// told passes a notification of the server on: progress to the call that it
+// belongs to, news of the server itself to whoever watches it, and everything
+// else to the client of the call on whose stream it came, or to the one client
+// that has calls in flight.
+func (l *link) told(m *protocol.Message, via *call) {
+	switch m.Method {
+	case protocol.NoteProgress:
+		l.progress(m)
+		return
+	case protocol.NoteCancelled:
+		l.takenBack(m.Params)
+		return
+	case protocol.NoteToolsChanged, protocol.NotePromptsChanged, protocol.NoteResourcesChanged,
+		protocol.NoteResourceUpdated:
+	default:
+		if via == nil {
+			via, _ = l.onlyClient()
+		}
+		if via != nil && via.client != nil {
+			via.client.Notify(m.Method, m.Params)
+			return
+		}
+	}
+	if l.hooks.Notification != nil {
+		l.hooks.Notification(l.server, m.Method, m.Params)
+	}
+}
+
+// progress restores the client's token and passes progress on.
+func (l *link) progress(m *protocol.Message) {
+	params, err := protocol.ParseObject(m.Params)
+	if err != nil {
+		return
+	}
+	token, err := protocol.ParseID(params.Get("progressToken"))
+	n, ok := token.Number()
+	if err != nil || !ok {
+		return
+	}
+	l.mu.Lock()
+	c := l.pending[n]
+	if c != nil {
+		c.progressed()
+	}
+	l.mu.Unlock()
+	if c == nil || c.client == nil || c.token.IsZero() {
+		return
+	}
+	params.Set("progressToken", c.token.Raw())
+	c.client.Notify(m.Method, params.Raw())
+}
+
+// ask answers a request of the server, in a goroutine of its own: a client may
+// take its time, and so may the server.
+func (l *link) ask(m *protocol.Message, via *call) {
+	ctx, cancel := context.WithCancel(l.life)
+	if why := l.admit(m.ID, cancel); why != "" {
+		cancel()
+		l.trouble(fmt.Sprintf("%.80q was refused: %s", m.Method, why))
+		l.refuse(m.ID, why)
+		return
+	}
+	clients := 1
+	if via == nil {
+		via, clients = l.onlyClient() // now: the call that caused it may be answered next
+	}
+	answering := l.goes(func() {
+		result, err := l.forwardAsk(ctx, m, via, clients)
+		l.mu.Lock()
+		delete(l.asked, m.ID)
+		l.mu.Unlock()
+		takenBack := ctx.Err() != nil
+		cancel()
+		switch {
+		case takenBack: // a cancelled request is not answered
+		case err != nil:
+			l.reply(protocol.NewError(m.ID, asProtocolError(err)))
+		default:
+			l.reply(protocol.NewResult(m.ID, result))
+		}
+	})
+	if !answering {
+		cancel()
+	}
+}
+
+// admit takes in a request of the server, or says why not.
+func (l *link) admit(id protocol.ID, cancel context.CancelFunc) (why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case len(l.asked) >= maxAsked:
+		return fmt.Sprintf("%d requests wait for an answer already", maxAsked)
+	case l.asked[id] != nil:
+		return "a request with its id waits for an answer already"
+	}
+	l.asked[id] = cancel
+	return ""
+}
+
+// refuse answers a request of the server with an error, unless too much waits
+// for the server already.
+func (l *link) refuse(id protocol.ID, why string) {
+	l.post(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal, "%s", why)), l.limits.note)
+}
+
+// takenBack ends a request of the server that it cancels.
+func (l *link) takenBack(params Raw) {
+	obj, err := protocol.ParseObject(params)
+	if err != nil {
+		return
+	}
+	id, err := protocol.ParseID(obj.Get("requestId"))
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	cancel := l.asked[id]
+	l.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// forwardAsk takes a server's request to the client that it is for. On the
+// standing stream, with calls of several clients in flight, nothing tells whose
+// it is; it then fails at once, since the wrong client must never get it.
+func (l *link) forwardAsk(ctx Context, m *protocol.Message, via *call, clients int) (Raw, error) {
+	if m.Method == protocol.MethodPing {
+		return Raw("{}"), nil
+	}
+	switch {
+	case via != nil && via.client != nil:
+		return via.client.Ask(ctx, m.Method, m.Params)
+	case clients > 1:
+		return nil, protocol.Errorf(protocol.CodeInvalidRequest,
+			"calls of %d clients are in flight, so garra can't tell whom %s is for; "+
+				"send it on the stream of the call that caused it", clients, m.Method)
+	case l.hooks.Request == nil:
+		return nil, protocol.Errorf(protocol.CodeMethodNotFound, "no client is there to ask")
+	}
+	return l.hooks.Request(ctx, l.server, m.Method, m.Params)
+}
+
+// reply sends the answer to a server's request.
+func (l *link) reply(m *protocol.Message) {
+	ctx, cancel := context.WithTimeout(l.life, l.limits.reply)
+	defer cancel()
+	mishap := l.wire.send(ctx, &parcel{message: m})
+	if mishap != nil && l.life.Err() == nil {
+		l.trouble(fmt.Sprintf("the server did not take the answer to %s: %s", m.ID, mishap.failure.Message))
+		l.heed(mishap)
+	}
+}
+
+// asProtocolError makes an answer of whatever went wrong.
+func asProtocolError(err error) *protocol.Error {
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		return e
+	}
+	if f, ok := errors.AsType[*source.Failure](err); ok {
+		return protocol.Errorf(protocol.CodeInternal, "%s", f.Message)
+	}
+	return protocol.Errorf(protocol.CodeInternal, "%v", err)
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+const (
+	maxAsked = 64       // requests of one server that wait for a client's answer
+	maxNotes = 64       // messages without an answer that wait for one server to take them
+	peekable = 64 << 10 // bytes of a dropped message in which its id is looked for
+	maxQuote = 200      // bytes of what a server sent in a message for people
+)
+
+// A link is JSON-RPC over the wire of one run. Ids of garra's requests are
+// numbers of its own, so that clients' ids can't meet. Safe for concurrent use.
+type link struct {
+	server  string
+	hooks   *source.Hooks
+	trouble func(message string)
+	limits  *limits
+	wire    wire
+
+	mu      sync.Mutex                         // guards the next four
+	pending map[uint64]*call                   // by id
+	next    uint64                             // the last id that was used
+	failure *source.Failure                    // set once: the link is closed
+	asked   map[protocol.ID]context.CancelFunc // requests of the server that wait for an answer
+
+	answered atomic.Bool             // a result came
+	checking atomic.Bool             // a ping is on its way to a server that may be gone
+	notes    chan struct{}           // holds one token for each message that waits for the server
+	working  sync.WaitGroup          // what close waits for; joined under mu while failure is nil
+	life     Context                 // ends, with a *mishap, when the server can't be spoken to any more
+	end      context.CancelCauseFunc // of life
+}
+
+var _ inlet = (*link)(nil)
+
+func newLink(s *Server) *link {
+	l := &link{
+		server: s.name, hooks: s.hooks, trouble: s.troubled, limits: s.limits,
+		pending: make(map[uint64]*call),
+		asked:   make(map[protocol.ID]context.CancelFunc),
+		notes:   make(chan struct{}, maxNotes),
+	}
+	l.life, l.end = context.WithCancelCause(context.Background())
+	return l
+}
+
+func (l *link) alive() Context { return l.life }
+
+func (l *link) over(why *mishap) { l.end(why) }
+
+func (l *link) oddity(message string) { l.trouble(message) }
+
+// goes runs a task that close waits for, unless it is too late.
+func (l *link) goes(task func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure != nil {
+		return false
+	}
+	l.working.Add(1)
+	go func() { // ends with life, or before; close waits for it
+		defer l.working.Done()
+		task()
+	}()
+	return true
+}
+
+// close ends the link: every call in flight, and each later one, gets the
+// failure. It tells the server, within the time for that, and returns when
+// nothing of the link runs any more.
+func (l *link) close(f *source.Failure) {
+	l.mu.Lock()
+	l.failure = f
+	calls := l.pending
+	l.pending = nil
+	l.mu.Unlock()
+	for _, c := range calls {
+		c.end(reply{err: f, lost: true})
+	}
+	l.end(&mishap{failure: f})
+	ctx, cancel := context.WithTimeout(context.Background(), l.limits.bye)
+	defer cancel()
+	l.wire.close(ctx)
+	l.working.Wait()
+}
+
+// notify sends a notification without waiting for the server.
+func (l *link) notify(method string, params Raw) {
+	l.post(protocol.NewNotification(method, params), l.limits.note)
+}
+
+// post sends a message without an answer, and doesn't wait. One that the server
+// doesn't take in time is lost, and so is one that comes while too many wait.
+func (l *link) post(m *protocol.Message, within time.Duration) {
+	select {
+	case l.notes <- struct{}{}:
+	default:
+		l.trouble(fmt.Sprintf("the server did not get %s: %d messages wait for it already", nameOf(m), maxNotes))
+		return
+	}
+	posted := l.goes(func() {
+		defer func() { <-l.notes }()
+		ctx, cancel := context.WithTimeout(l.life, within)
+		defer cancel()
+		mishap := l.wire.send(ctx, &parcel{message: m})
+		if mishap != nil && l.life.Err() == nil {
+			l.trouble(fmt.Sprintf("the server did not take %s: %s", nameOf(m), mishap.failure.Message))
+			l.heed(mishap)
+		}
+	})
+	if !posted {
+		<-l.notes
+	}
+}
+
+// nameOf is what a message without an answer is called.
+func nameOf(m *protocol.Message) string {
+	if m.Method != "" {
+		return m.Method
+	}
+	return "the answer to " + m.ID.String()
+}
+
+// heed draws the consequences of a mishap for the whole link.
+func (l *link) heed(m *mishap) {
+	switch {
+	case m.ends:
+		l.end(m)
+	case m.doubtful:
+		l.check()
+	}
+}
+
+// check pings the server, one ping at a time. What comes of that ends the link
+// if it is bad enough; a server that is merely slow is left alone.
+func (l *link) check() {
+	if l.checking.Swap(true) {
+		return
+	}
+	if !l.goes(l.ping) {
+		l.checking.Store(false)
+	}
+}
+
+func (l *link) ping() {
+	defer l.checking.Store(false)
+	_, _ = l.call(l.life, &source.Call{Method: protocol.MethodPing}, from(l.limits.check)) // any answer will do
+}
+
+// take implements inlet: a message, or a batch of them.
+func (l *link) take(frame []byte, via *call) {
+	batch, ok, err := protocol.ParseBatch(frame)
+	if !ok || err != nil {
+		l.takeOne(frame, via)
+		return
+	}
+	for _, f := range batch {
+		l.takeOne(f, via)
+	}
+}
+
+func (l *link) takeOne(frame []byte, via *call) {
+	m, err := protocol.Parse(frame)
+	switch {
+	case err != nil:
+		l.garbled(frame, err, via)
+	case m.IsResponse():
+		l.answer(m, via)
+	case m.IsNotification():
+		l.told(m, via)
+	default:
+		l.ask(m, via)
+	}
+}
+
+// garbled takes what is no message: if it was to be an answer, the call need not
+// wait for a better one.
+func (l *link) garbled(frame []byte, err error, via *call) {
+	id, answers := protocol.Peek(frame[:min(len(frame), peekable)])
+	n, isNumber := id.Number()
+	if isNumber && answers && (via == nil || via.id == n) {
+		l.finish(n, reply{err: &source.Failure{
+			Code: source.ServerFailed, Server: l.server, Cause: err,
+			Message: fmt.Sprintf("the server's answer is no MCP message: %v", err),
+			Fix:     "tell its author, or use another version of it",
+		}})
+	}
+	l.trouble(fmt.Sprintf("what the server sent is no MCP message: %.*q", maxQuote, frame[:min(len(frame), maxQuote)]))
+}
+
+// tooLarge implements inlet: it fails the call whose answer was dropped, and
+// refuses a request that was.
+func (l *link) tooLarge(beginning []byte, size int64, via *call) {
+	id, isReply := protocol.Peek(beginning[:min(len(beginning), peekable)])
+	n, isNumber := id.Number()
+	if via != nil && isReply && !isNumber {
+		n, isNumber = via.id, true // it came on the call's own stream, and its id comes late
+	}
+	what := fmt.Sprintf("message of %d bytes is over the limit of %d bytes", size, l.limits.frame)
+	failed := isReply && isNumber && (via == nil || via.id == n) && l.finish(n, reply{err: &source.Failure{
+		Code: source.FrameTooLarge, Server: l.server, Message: "the answer was dropped: " + what,
+		Fix: "ask for less at a time",
+	}})
+	if failed {
+		return
+	}
+	l.trouble("dropped a " + what)
+	if !isReply && !id.IsZero() {
+		l.refuse(id, "the request is too large")
+	}
+}
+
+// answer hands a response to the call that it belongs to. On the stream of a
+// call only its own counts. One that nobody waits for any more is dropped.
+func (l *link) answer(m *protocol.Message, via *call) {
+	r := reply{result: m.Result, answered: true}
+	if m.Error != nil {
+		r.err = protocol.ParseError(m.Error)
+	} else {
+		l.answered.Store(true)
+	}
+	n, isNumber := m.ID.Number()
+	if via != nil && m.ID.IsZero() && m.Error != nil {
+		n, isNumber = via.id, true // JSON-RPC 2.0, section 5: the id couldn't be told
+	}
+	mine := isNumber && (via == nil || via.id == n)
+	if mine && l.finish(n, r) || mine && l.issued(n) {
+		return
+	}
+	l.trouble(fmt.Sprintf("an answer to %.80s, which nobody asked there: %.*s", m.ID, maxQuote, m.Error))
+}
+
+// finish ends the call with that id, if there still is one.
+func (l *link) finish(id uint64, r reply) bool {
+	l.mu.Lock()
+	c := l.pending[id]
+	delete(l.pending, id)
+	l.mu.Unlock()
+	if c == nil {
+		return false
+	}
+	c.end(r)
+	return true
+}
+
+// issued reports whether a request with that id was ever sent.
+func (l *link) issued(id uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return id >= 1 && id <= l.next
+}
+
+// onlyClient returns a call in flight when all that are belong to one client,
+// and how many clients have any.
+func (l *link) onlyClient() (only *call, clients int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := make(map[string]*call)
+	for _, c := range l.pending {
+		if c.client == nil {
+			continue
+		}
+		session := c.client.Session()
+		if last := found[session]; last == nil || c.id > last.id {
+			found[session] = c
+		}
+	}
+	if len(found) == 1 {
+		for _, c := range found {
+			only = c
+		}
+	}
+	return only, len(found)
+}
+
+// asMishap is why a link ended.
+func (l *link) asMishap() *mishap {
+	if m, ok := errors.AsType[*mishap](context.Cause(l.life)); ok {
+		return m
+	}
+	return &mishap{failure: source.Fail(source.ServerCrashed, l.server, "the session ended")}
+}

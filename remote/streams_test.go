@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// streaming are the ways to serve on which a server can speak during a call.
+func streaming(t *testing.T, test func(t *testing.T, r *rig, s *Server, real *sdk)) {
+	every(t, func(t *testing.T, r *rig, s *Server, real *sdk) {
+		if strings.HasSuffix(t.Name(), "/json") {
+			t.Skip("its answers are no streams")
+		}
+		test(t, r, s, real)
+	})
+}
+
+// withProgress returns a call with a client's progress token.
+func withProgress(token string, c *source.Call) *source.Call {
+	params, _ := protocol.ParseObject(c.Params)
+	params.Set("_meta", Raw(`{"progressToken":"`+token+`","other":1}`))
+	c.Params, c.Progress = params.Raw(), protocol.StringID(token)
+	return c
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	streaming(t, func(t *testing.T, _ *rig, s *Server, _ *sdk) {
+		var calls sync.WaitGroup
+		for _, name := range []string{"a", "b"} {
+			calls.Go(func() {
+				c := &client{name: name}
+				// The steps take longer than the call has, but for the progress.
+				call := of(c, withProgress("of "+name, tool("steps", args{"n": 40, "text": name})))
+				result, err := s.Call(t.Context(), within(time.Second, call))
+				if err != nil || textOf(t, result) != "40 steps" {
+					t.Errorf("%s, %v", result, err)
+				}
+				heard := c.heard()
+				if len(heard) != 40 {
+					t.Errorf("%s heard %d notifications", name, len(heard))
+				}
+				for _, note := range heard {
+					contains(t, note, "notifications/progress", `"progressToken":"of `+name+`"`, `"message":"`+name+`"`)
+				}
+			})
+		}
+		calls.Wait()
+	})
+}
+
+// What a server asks goes to the client whose call's stream it came on, also
+// with calls of others in flight.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	streaming(t, func(t *testing.T, _ *rig, s *Server, real *sdk) {
+		only := strings.HasSuffix(t.Name(), "/sse") // one stream for all
+		var calls sync.WaitGroup
+		for _, name := range []string{"accept", "decline"} {
+			calls.Go(func() {
+				c := &client{name: name, ask: func(_ context.Context, method string, params Raw) (Raw, error) {
+					contains(t, method+string(params), protocol.MethodElicit, "for "+name)
+					return Raw(`{"action":"` + name + `"}`), nil
+				}}
+				result, err := s.Call(t.Context(), of(c, tool("ask", args{"text": "for " + name})))
+				if err != nil || textOf(t, result) != name {
+					t.Errorf("%s, %v", result, err)
+				}
+			})
+			if only {
+				calls.Wait()
+			}
+		}
+		calls.Wait()
+		if !only {
+			return
+		}
+		other := &client{name: "other"}
+		calls.Go(func() { _, _ = s.Call(t.Context(), of(other, tool("wait", nil))) })
+		<-real.running
+		result, err := s.Call(t.Context(), of(&client{name: "me"}, tool("ask", args{"text": "?"})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, textOf(t, result), "calls of 2 clients are in flight")
+		close(real.release)
+		calls.Wait()
+	})
+}
+
+func TestLogMessages(t *testing.T) {
+	t.Parallel()
+	streaming(t, func(t *testing.T, _ *rig, s *Server, _ *sdk) {
+		_, err := s.Call(t.Context(), &source.Call{
+			Method: protocol.MethodSetLevel, Params: Raw(`{"level":"debug"}`), Timeout: time.Minute,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &client{name: "c"}
+		result, err := s.Call(t.Context(), of(c, tool("log", args{"text": "a word"})))
+		if err != nil || textOf(t, result) != "logged" {
+			t.Errorf("%s, %v", result, err)
+		}
+		if heard := c.heard(); len(heard) != 1 || !strings.Contains(heard[0], "a word") {
+			t.Errorf("%q", heard)
+		}
+	})
+}
+
+func TestChangesAreAnnounced(t *testing.T) {
+	t.Parallel()
+	every(t, func(t *testing.T, r *rig, s *Server, real *sdk) {
+		if !strings.HasSuffix(t.Name(), "/sse") {
+			eventually(t, "there is a session", func() bool { return len(slices.Collect(real.Sessions())) == 1 })
+		}
+		c := &client{name: "c"}
+		eventually(t, "the change is announced", func() bool {
+			if _, err := s.Call(t.Context(), of(c, tool("more", args{"text": "extra"}))); err != nil {
+				t.Fatal(err)
+			}
+			return slices.ContainsFunc(r.heard(), func(n string) bool {
+				return strings.HasPrefix(n, "s "+protocol.NoteToolsChanged)
+			})
+		})
+		if heard := c.heard(); len(heard) > 0 {
+			t.Errorf("the client heard %q", heard)
+		}
+	})
+}
+
+// A session that the server forgot is replaced, and the call that found that out
+// is made again.
+func TestLostSession(t *testing.T) {
+	t.Parallel()
+	real := newSDK(t)
+	w := serve(t, real.streamed(nil))
+	r := newRig(t)
+	s := r.only(at(w.URL))
+	before := use(t, s, "session", nil)
+	w.become(real.streamed(nil)) // another handler knows no session
+	after := use(t, s, "session", nil)
+	if before == after || after == "" {
+		t.Errorf("session %q, then %q", before, after)
+	}
+	if hello, err := s.Hello(t.Context()); err != nil || hello.Generation != 2 {
+		t.Errorf("%+v, %v", hello, err)
+	}
+	want := []source.State{source.Starting, source.Ready, source.Backoff, source.Starting, source.Ready}
+	if got := r.states("s"); !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+// The session is ended at the server.
+func TestSessionsEnd(t *testing.T) {
+	t.Parallel()
+	real := newSDK(t)
+	w := serve(t, real.streamed(nil))
+	r := newRig(t)
+	s := r.only(at(w.URL))
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.seen(http.MethodDelete); n != 1 {
+		t.Errorf("%d DELETE", n)
+	}
+	if n := len(slices.Collect(real.Sessions())); n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+	_, err := s.Call(t.Context(), tool("echo", nil))
+	contains(t, failed(t, err, source.ServerStopped).Error(), "garra mcp start s")
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := use(t, s, "echo", args{"text": "again"}); got != "again" {
+		t.Errorf("%q", got)
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.each(func(q *http.Request) {
+		id, revision := q.Header.Get(headerSession), q.Header.Get(headerRevision)
+		if (id == "") != (revision == "") || revision != "" && revision != "2025-11-25" {
+			t.Errorf("%s with session %q and revision %q", q.Method, id, revision)
+		}
+	})
+}
+
+// A stream that breaks before the answer is there is resumed.
+func TestResumption(t *testing.T) {
+	t.Parallel()
+	real := newSDK(t)
+	w := serve(t, real.streamed(&mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}))
+	r := newRig(t)
+	s := r.only(at(w.URL))
+	c := &client{name: "c"}
+	answers := make(chan string, 1)
+	go func() { // ends with the call, which the test waits for
+		result, err := s.Call(t.Context(), of(c, withProgress("p", tool("steps", args{"n": 10}))))
+		if err != nil {
+			t.Error(err)
+		}
+		answers <- string(result)
+	}()
+	eventually(t, "a step was heard", func() bool { return len(c.heard()) > 1 })
+	w.CloseClientConnections()
+	contains(t, <-answers, "10 steps")
+	if n := len(c.heard()); n != 10 {
+		t.Errorf("%d steps were heard", n)
+	}
+	resumed := 0
+	w.each(func(q *http.Request) {
+		if q.Header.Get(headerLastEvent) != "" {
+			resumed++
+		}
+	})
+	if resumed == 0 {
+		t.Error("nothing was resumed")
+	}
+}

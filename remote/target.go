@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remote
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+)
+
+// A target is the url and the headers of an entry. References in them are
+// resolved for each request, so that a value is kept nowhere. It is safe for
+// concurrent use.
+type target struct {
+	entry   *mcpconfig.Server
+	options *Options
+	names   []string // of the headers, sorted
+}
+
+// An address is a target with its references resolved, for one request.
+type address struct {
+	url     *url.URL
+	headers http.Header
+	secrets []string // what no message may show
+}
+
+func newTarget(entry *mcpconfig.Server, options *Options) *target {
+	t := &target{entry: entry, options: options}
+	for name := range entry.Headers {
+		t.names = append(t.names, name)
+	}
+	slices.Sort(t.names)
+	return t
+}
+
+// resolve returns where a request goes and what it carries.
+func (t *target) resolve(ctx Context) (*address, *source.Failure) {
+	var problems envbuild.Errors
+	expand := func(field, text string, parse func(string) (envbuild.Template, error)) string {
+		value, err := t.expand(ctx, text, parse)
+		problems = append(problems, t.located(field, err)...)
+		return value
+	}
+	link := expand("url", t.entry.URL, envbuild.ParseTemplate)
+	a := &address{headers: make(http.Header, len(t.names)+5)}
+	for _, name := range t.names {
+		value := expand("headers."+name, t.entry.Headers[name], envbuild.ParseValue)
+		value = strings.TrimSpace(value) // a file's last line end is not meant
+		if strings.ContainsFunc(value, unicode.IsControl) {
+			problems = append(problems, t.located("headers."+name, controlError())...)
+		}
+		a.headers.Set(name, value)
+		a.hide(strings.Fields(value)...)
+	}
+	if len(problems) > 0 {
+		return nil, referenceFailure(t.entry.Name, problems)
+	}
+	u, err := url.Parse(strings.TrimSpace(link))
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &source.Failure{
+			Code: source.ServerFailed, Server: t.entry.Name,
+			Message: "url (" + t.entry.Position("url").String() + ") is not an http or https address",
+			Fix:     "write an address such as https://example.com/mcp",
+		}
+	}
+	u.Fragment = ""
+	a.url = u
+	a.hideURL()
+	return a, nil
+}
+
+// controlError is the problem of a value that would be more than one header.
+func controlError() error {
+	return &envbuild.Error{
+		Kind: envbuild.ErrInvalid, Message: "the value has a control character in it", Fix: "take it out",
+	}
+}
+
+// expand resolves the references in one text.
+func (t *target) expand(ctx Context, text string, parse func(string) (envbuild.Template, error)) (string, error) {
+	template, err := parse(text)
+	if err != nil {
+		return "", err
+	}
+	return template.Expand(t.variable, func(key string) (string, error) {
+		if t.options.Secrets == nil {
+			return "", errors.New("there is no vault")
+		}
+		return t.options.Secrets.Secret(ctx, t.entry.Name, key)
+	})
+}
+
+// variable looks a name up in garra's environment.
+func (t *target) variable(name string) (string, bool) {
+	for _, line := range t.options.Host.Env {
+		key, value, ok := strings.Cut(line, "=")
+		if ok && (key == name || runtime.GOOS == "windows" && strings.EqualFold(key, name)) {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// located says of each problem where it is.
+func (t *target) located(field string, err error) envbuild.Errors {
+	problems, several := errors.AsType[envbuild.Errors](err)
+	if one, ok := errors.AsType[*envbuild.Error](err); ok && !several {
+		problems = envbuild.Errors{one}
+	}
+	for _, p := range problems {
+		p.Field, p.Where = field, t.entry.Position(field).String()
+	}
+	return problems
+}
+
+// resolvable reports whether all references can be resolved now.
+func (t *target) resolvable() bool {
+	_, f := t.resolve(context.Background())
+	return f == nil
+}
+
+// minSecret is the length of the shortest value that is kept out of messages:
+// shorter ones stand in too many words.
+const minSecret = 6
+
+func (a *address) hide(values ...string) {
+	for _, v := range values {
+		if len(v) >= minSecret {
+			a.secrets = append(a.secrets, v)
+		}
+	}
+}
+
+// hideURL hides what of an address may be secret: all but its host.
+func (a *address) hideURL() {
+	if password, ok := a.url.User.Password(); ok {
+		a.hide(password)
+	}
+	for _, values := range a.url.Query() {
+		a.hide(values...)
+	}
+	a.hide(a.url.RawQuery)
+}
+
+// scrub takes what must not be shown out of a text.
+func (a *address) scrub(text string) string {
+	for _, secret := range a.secrets {
+		text = strings.ReplaceAll(text, secret, "[hidden]")
+	}
+	return text
+}
+
+// host is the address as a message may show it.
+func host(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// sameOrigin reports whether two addresses have one origin (RFC 6454, section 5).
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	switch p := u.Port(); {
+	case p != "":
+		return p
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
