@@ -15,13 +15,19 @@ type exchange struct {
 	ctx     context.Context // of the request; here since source.Client is called from outside of it
 	session *Session
 	method  string
+	id      protocol.ID
 	params  Raw
 	out     outlet
 	began   time.Time
+
+	envelope *protocol.Envelope // of a request of the stateless era
+	parley   *parley            // that it is a part of; nil when its client is asked directly
 }
 
 func newExchange(ctx context.Context, s *Session, m *protocol.Message, out outlet) *exchange {
-	return &exchange{ctx: ctx, session: s, method: m.Method, params: m.Params, out: out, began: time.Now()}
+	return &exchange{
+		ctx: ctx, session: s, method: m.Method, id: m.ID, params: m.Params, out: out, began: time.Now(),
+	}
 }
 
 // progressToken is the token under _meta; zero when there is none.

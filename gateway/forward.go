@@ -14,8 +14,9 @@ import (
 // forward sends a client's request on to the server, with the params given, and
 // returns the result as the server wrote it.
 func (u *upstream) forward(ctx context.Context, x *exchange, params Raw) (Raw, error) {
-	result, err := u.src.Call(ctx, &source.Call{
-		Method: x.method, Params: params, Client: caller{x, u}, Progress: progressToken(params), Began: x.began,
+	result, err := u.rounds(ctx, x, &source.Call{
+		Method: x.method, Params: params, Client: caller{x, u}, Asker: x.asker(u),
+		Progress: progressToken(params), Began: x.began,
 	})
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return nil, disowned(e)
@@ -47,7 +48,7 @@ func (c caller) Session() string { return c.session.id }
 // client set is dropped.
 func (c caller) Notify(method string, params Raw) {
 	if method == protocol.NoteMessage {
-		if !c.session.wantsLog("", params) {
+		if !c.wantsLog(params) {
 			return
 		}
 		params = c.session.view.log(c.upstream.name, params)
@@ -64,9 +65,11 @@ func (c caller) Ask(ctx context.Context, method string, params Raw) (Raw, error)
 		return nil, protocol.Errorf(protocol.CodeMethodNotFound,
 			"the client's roots are not for server %q; forwardRoots in its entry changes that", c.upstream.name)
 	}
-	return c.session.ask(ctx, &question{
-		from: c.upstream, out: c.out, method: method, params: params, relation: c.ctx,
-	})
+	q := &question{from: c.upstream, out: c.out, method: method, params: params, relation: c.ctx}
+	if c.parley != nil {
+		return c.parley.ask(ctx, c.exchange, q)
+	}
+	return c.session.ask(ctx, q)
 }
 
 // unsigned takes garra's own word out of the result of a server: no server says

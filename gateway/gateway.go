@@ -29,6 +29,7 @@ type Gateway struct {
 	catalog *catalog.Catalog
 	news    *announcer
 	changed *signal // anything that a waiting list could depend on
+	parleys parleys
 
 	mu        sync.RWMutex         // guards upstreams, sessions, listWait
 	upstreams map[string]*upstream // by server
@@ -93,6 +94,7 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 // Close ends all sessions and forgets all servers.
 func (g *Gateway) Close() {
 	g.EndSessions(func(string) bool { return true })
+	g.parleys.endAll()
 	g.mu.Lock()
 	upstreams := g.upstreams
 	g.upstreams = make(map[string]*upstream)

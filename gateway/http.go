@@ -68,6 +68,15 @@ func (h *httpHandler) post(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if isStateless(r, nil) {
+		m, err := protocol.ParseStrict(body)
+		if err != nil {
+			refuseRequest(w, http.StatusBadRequest, protocol.ID{}, parseError(err))
+			return
+		}
+		h.stateless(w, r, m)
+		return
+	}
 	if r.Header.Get(headerSession) == "" {
 		h.begin(w, r, body)
 		return
@@ -89,6 +98,10 @@ func (h *httpHandler) begin(w http.ResponseWriter, r *http.Request, body []byte)
 	m, err := protocol.ParseStrict(body)
 	if err != nil {
 		refuseRequest(w, http.StatusBadRequest, protocol.ID{}, parseError(err))
+		return
+	}
+	if isStateless(r, m) {
+		h.stateless(w, r, m)
 		return
 	}
 	if m.Method != protocol.MethodInitialize || !m.IsRequest() {
@@ -114,23 +127,28 @@ func (h *httpHandler) begin(w http.ResponseWriter, r *http.Request, body []byte)
 		s.close()
 	}
 	if accepts(r, "application/json") {
-		writeJSON(w, events[0].message)
+		writeJSON(w, http.StatusOK, events[0].message)
 	} else if out, err := sse.Begin(w); err == nil {
 		_ = out.Event("message", "", events[0].message) // an error is that the client is gone
 	}
 }
 
 // writeJSON writes a body of JSON.
-func writeJSON(w http.ResponseWriter, body []byte) {
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	// A response without deadlines, as tests have it, just has none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sse.WriteTimeout(len(body))))
+	w.WriteHeader(status)
 	w.Write(body)
 }
 
 // get opens the session's own stream, or one that broke off.
 func (h *httpHandler) get(w http.ResponseWriter, r *http.Request) {
+	if isStateless(r, nil) {
+		notAllowed(w)
+		return
+	}
 	if !accepts(r, "text/event-stream") {
 		refuse(w, http.StatusNotAcceptable, protocol.CodeInvalidRequest, "GET needs Accept: text/event-stream")
 		return
@@ -154,10 +172,20 @@ func (h *httpHandler) get(w http.ResponseWriter, r *http.Request) {
 
 // delete ends the session.
 func (h *httpHandler) delete(w http.ResponseWriter, r *http.Request) {
+	if isStateless(r, nil) {
+		notAllowed(w)
+		return
+	}
 	if s := h.find(w, r); s != nil {
 		s.close()
 		w.WriteHeader(http.StatusNoContent)
 	}
+}
+
+// notAllowed refuses what the stateless era has no use for.
+func notAllowed(w http.ResponseWriter) {
+	w.Header().Set("Allow", http.MethodPost)
+	refuse(w, http.StatusMethodNotAllowed, protocol.CodeInvalidRequest, "since 2026-07-28 there is only POST")
 }
 
 // find returns the session of a request, or answers why there is none. To
@@ -264,8 +292,8 @@ func (s *httpSession) respond(w http.ResponseWriter, r *http.Request, t *stream,
 	switch {
 	case r.Context().Err() != nil:
 		return // the client is gone; it may come back for the answer
-	case !batch && len(events) == 1 && t.finished() && accepts(r, "application/json"):
-		writeJSON(w, events[0].message)
+	case !batch && len(events) == 1 && t.finished() && (accepts(r, "application/json") || s.guest):
+		s.answer(w, events[0].message)
 		s.forget(t)
 		return
 	case len(events) == 0 && t.finished():
@@ -299,10 +327,20 @@ func (s *httpSession) respondJSON(w http.ResponseWriter, r *http.Request, t *str
 	case len(answers) == 0: // cancelled
 		w.WriteHeader(http.StatusAccepted)
 	case batch:
-		writeJSON(w, protocol.Array(answers))
+		writeJSON(w, http.StatusOK, protocol.Array(answers))
 	default:
-		writeJSON(w, answers[0])
+		s.answer(w, answers[0])
 	}
+}
+
+// answer writes the one answer to a request. In the stateless era its HTTP status
+// tells of an error.
+func (s *httpSession) answer(w http.ResponseWriter, message []byte) {
+	if m, err := protocol.Parse(message); s.guest && err == nil && m.Error != nil {
+		writeJSON(w, statusOf(protocol.ParseError(m.Error).Code), message)
+		return
+	}
+	writeJSON(w, http.StatusOK, message)
 }
 
 // streamAfter is when a POST without an answer becomes a stream.
@@ -326,7 +364,11 @@ func (s *httpSession) stream(w http.ResponseWriter, r *http.Request, t *stream, 
 		events, done := t.next(ctx, reader, seq)
 		cancel()
 		for _, e := range events {
-			if out.Event("message", eventID(t.id, e.seq), e.message) != nil {
+			id := eventID(t.id, e.seq)
+			if s.guest {
+				id = ""
+			}
+			if out.Event("message", id, e.message) != nil {
 				return
 			}
 			seq = e.seq

@@ -30,6 +30,7 @@ type httpSession struct {
 	*Session
 	standing *stream // for what belongs to no request
 	backlog  backlog // of all streams
+	guest    bool    // of one request of the stateless era: nothing can be resumed
 
 	mu      sync.Mutex // guards all below
 	streams map[string]*stream

@@ -28,6 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Main()
 	misbehave.Main()
+	sdkMain()
 	os.Exit(m.Run())
 }
 

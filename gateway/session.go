@@ -58,6 +58,15 @@ var errEnded = errors.New("the session has ended")
 
 // open starts a session. The outlet is for messages that belong to no request.
 func (g *Gateway) open(v view, principal string, own outlet) *Session {
+	s := g.newSession(v, principal, own)
+	g.mu.Lock()
+	g.sessions[s.id] = s
+	g.mu.Unlock()
+	return s
+}
+
+// newSession makes a session that hears no news.
+func (g *Gateway) newSession(v view, principal string, own outlet) *Session {
 	s := &Session{
 		id: rand.Text(), principal: principal, gateway: g, view: v, own: own,
 		caps:    &protocol.Object{},
@@ -66,9 +75,6 @@ func (g *Gateway) open(v view, principal string, own outlet) *Session {
 		idle:    newSignal(),
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
-	g.mu.Lock()
-	g.sessions[s.id] = s
-	g.mu.Unlock()
 	return s
 }
 
@@ -181,6 +187,11 @@ func (s *Session) handedOver() {
 
 // handle does what every view has in common and leaves the rest to the view.
 func (s *Session) handle(ctx context.Context, m *protocol.Message, out outlet) (Raw, error) {
+	x := newExchange(ctx, s, m, out)
+	if envelope, _ := protocol.ReadEnvelope(m.Params); envelope != nil && plainMethod(m.Method) {
+		x.envelope = envelope // what it lacks is refused there
+		return s.stateless(ctx, x)
+	}
 	switch m.Method {
 	case protocol.MethodPing:
 		return Raw("{}"), nil
@@ -194,7 +205,7 @@ func (s *Session) handle(ctx context.Context, m *protocol.Message, out outlet) (
 	if !plainMethod(m.Method) {
 		return nil, protocol.Errorf(protocol.CodeMethodNotFound, "method not found: %.60q", m.Method)
 	}
-	return s.view.request(ctx, newExchange(ctx, s, m, out))
+	return s.view.request(ctx, x)
 }
 
 // awaitHello reports whether the handshake was made. One that is under way is
@@ -234,8 +245,9 @@ func (s *Session) helloOver(id protocol.ID) {
 // notGreeted refuses a request before initialize. A client that probes for the
 // era without a handshake learns by the code that this server has one.
 func notGreeted(method string) error {
-	if method == "server/discover" {
-		return protocol.Errorf(protocol.CodeMethodNotFound, "method not found: %s", method)
+	if method == protocol.MethodDiscover {
+		return protocol.Errorf(protocol.CodeMethodNotFound, "method not found: %s (it needs _meta %q)",
+			method, protocol.MetaRevision)
 	}
 	return protocol.Errorf(protocol.CodeInvalidRequest, "%s before initialize", method)
 }
@@ -274,9 +286,9 @@ func (s *Session) told(m *protocol.Message) {
 	greeted := s.greeted || s.hello != nil
 	s.mu.Unlock()
 	switch {
-	case !greeted || !strings.HasPrefix(m.Method, "notifications/") || !plainMethod(m.Method):
 	case m.Method == protocol.NoteCancelled:
-		s.cancel(m.Params)
+		s.cancel(m.Params) // also of a client without a handshake
+	case !greeted || !strings.HasPrefix(m.Method, "notifications/") || !plainMethod(m.Method):
 	case m.Method == protocol.NoteProgress:
 		s.progressed(m.Params)
 	default:
@@ -329,8 +341,12 @@ func (s *Session) tell(method string, params Raw) {
 
 // can reports whether the client declared a capability.
 func (s *Session) can(capability string) bool {
+	return hasMember(s.capabilities(), capability)
+}
+
+// capabilities are what the client declared in its handshake.
+func (s *Session) capabilities() Raw {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.caps.Get(capability)
-	return v != nil && v.Kind() != 'n'
+	return s.caps.Raw()
 }

@@ -200,12 +200,17 @@ func (s *Session) wantsLog(unset string, params Raw) bool {
 	if wants == "" {
 		wants = unset
 	}
+	return severe(params, wants)
+}
+
+// severe reports whether a log message is of a level, or a more severe one.
+func severe(params Raw, wanted string) bool {
 	obj, err := protocol.ParseObject(params)
 	if err != nil {
 		return true
 	}
 	level, err := protocol.Text(obj.Get("level"))
-	return err != nil || severity(level) >= severity(wants)
+	return err != nil || severity(level) >= severity(wanted)
 }
 
 // logLevel is the level that the client set; empty when it set none.

@@ -42,6 +42,9 @@ func (v single) initialize(ctx context.Context, wants protocol.Revision) (Raw, p
 	if err != nil {
 		return nil, "", err
 	}
+	if hello.Revision.Stateless() {
+		return greeting(hello, wants.Negotiate(protocol.LatestHandshake))
+	}
 	result, err := protocol.ParseObject(hello.Result)
 	if err != nil {
 		return nil, "", err
@@ -49,6 +52,25 @@ func (v single) initialize(ctx context.Context, wants protocol.Revision) (Raw, p
 	revision := wants.Negotiate(hello.Revision)
 	result.Set("protocolVersion", protocol.Quote(string(revision)))
 	return result.Raw(), revision, nil
+}
+
+// greeting is an answer to initialize from a server that takes none.
+func greeting(hello *source.Hello, revision protocol.Revision) (Raw, protocol.Revision, error) {
+	o := protocol.Object{}
+	o.Set("protocolVersion", protocol.Quote(string(revision)))
+	o.Set("capabilities", hello.Capabilities)
+	if hello.Capabilities == nil {
+		o.Set("capabilities", Raw("{}"))
+	}
+	info := hello.ServerInfo()
+	if info == nil { // which an answer to initialize must have
+		info = serverInfo()
+	}
+	o.Set("serverInfo", info)
+	if hello.Instructions != "" {
+		o.Set("instructions", protocol.Quote(hello.Instructions))
+	}
+	return o.Raw(), revision, nil
 }
 
 // request implements view.

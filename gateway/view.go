@@ -15,6 +15,12 @@ type view interface {
 	initialize(ctx context.Context, wants protocol.Revision) (Raw, protocol.Revision, error)
 	// request answers any other request.
 	request(ctx context.Context, x *exchange) (Raw, error)
+	// discover says what there is, to a client without a handshake.
+	discover(ctx context.Context) (Raw, error)
+	// identity is who answers, nil when that isn't known.
+	identity() Raw
+	// schema is the input schema of a tool, nil when there is none.
+	schema(tool string) Raw
 	// notification takes one of the client.
 	notification(s *Session, m *protocol.Message)
 	listener
@@ -24,6 +30,9 @@ type view interface {
 type listener interface {
 	// covers reports whether the server is visible here.
 	covers(server string) bool
+	// announces reports whether list changes of a kind, by notification, are
+	// announced here.
+	announces(method string) bool
 	// sees reports whether a change of items is visible here.
 	sees(c change) bool
 	// carries reports whether notifications that garra doesn't know are passed on.

@@ -213,6 +213,12 @@ func fields() []field {
 			doc:  "Forwards the roots that the client declares to the server.",
 		},
 		{
+			name: "protocolEra", snake: "protocol_era", process: true,
+			bind:    func(s *Server) any { return &s.Era },
+			choices: []string{string(EraAuto), string(EraLegacy), string(EraModern)},
+			doc:     "How the server is spoken to: with a handshake (legacy), without (modern), or as it answers.",
+		},
+		{
 			name: "sandbox", snake: "sandbox", target: stdioTarget, process: true,
 			bind:     func(s *Server) any { return &s.Sandbox },
 			noEffect: noSandbox,

@@ -21,6 +21,8 @@ func sample(f *field) any {
 		return "https://example.com/mcp"
 	case "start":
 		return "lazy"
+	case "protocolEra":
+		return "modern"
 	case "sharing":
 		return "session"
 	case "sandbox":

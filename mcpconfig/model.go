@@ -103,6 +103,17 @@ const (
 	SharingSession Sharing = "session" // each client session has a child of its own
 )
 
+// Era says how a server is spoken to.
+type Era string
+
+// The eras: as the server answers, with a handshake (up to revision 2025-11-25), or
+// with an envelope in each request (since 2026-07-28).
+const (
+	EraAuto   Era = "auto"
+	EraLegacy Era = "legacy"
+	EraModern Era = "modern"
+)
+
 // SandboxMode says what happens where a sandbox can't be had.
 type SandboxMode string
 
@@ -177,6 +188,7 @@ type Server struct {
 
 	InheritEnv   bool
 	ForwardRoots bool
+	Era          Era
 	Sandbox      Sandbox
 
 	places map[string]Position // of each value, by path
@@ -223,6 +235,7 @@ func NewServer(name string, origin Position, settings Settings) *Server {
 		RestartDelay: DefaultRestartDelay,
 		Start:        StartEager,
 		Sharing:      SharingShared,
+		Era:          EraAuto,
 		Sandbox:      Sandbox{Mode: SandboxBestEffort},
 		places:       map[string]Position{},
 	}

@@ -58,6 +58,7 @@ func TestEveryField(t *testing.T) {
 		ConfirmTools:        []string{"move_file"},
 		InheritEnv:          true,
 		ForwardRoots:        true,
+		Era:                 EraAuto,
 		Sandbox: Sandbox{
 			Mode:    SandboxRequired,
 			Read:    []string{"/usr"},
@@ -81,7 +82,7 @@ func TestDefaults(t *testing.T) {
 		Name: "time", Transport: Stdio, Command: "uvx", Args: []string{"mcp-server-time"},
 		Enabled: true, Timeout: 60 * time.Second, CallTimeout: 300 * time.Second,
 		MaxRestarts: 5, RestartDelay: 5 * time.Second,
-		Start: StartEager, Sharing: SharingShared, Sandbox: Sandbox{Mode: SandboxBestEffort},
+		Start: StartEager, Sharing: SharingShared, Era: EraAuto, Sandbox: Sandbox{Mode: SandboxBestEffort},
 	}
 	for _, dir := range []string{"minimal-json", "minimal-yaml"} {
 		if diff := cmp.Diff(want, corpusServer(t, dir, "time"), ignorePlace); diff != "" {
@@ -223,7 +224,7 @@ func TestNeedsRestart(t *testing.T) {
 		"callTimeoutSecs": false, "memoryLimitMb": true, "addressSpaceLimitMb": true,
 		"cpuLimit": true, "maxProcesses": true, "maxOpenFiles": true, "maxRestarts": false,
 		"restartDelaySecs": false, "allowedTools": false, "deniedTools": false,
-		"confirmTools": false, "inheritEnv": true, "forwardRoots": true, "sandbox": true,
+		"confirmTools": false, "inheritEnv": true, "forwardRoots": true, "sandbox": true, "protocolEra": true,
 		"start": false, "idleStopSecs": false, "sharing": true,
 	}
 	if diff := cmp.Diff(want, restarts); diff != "" {
@@ -382,7 +383,7 @@ func TestFindingsKeepSecrets(t *testing.T) {
 		`"%s"`, `["%s"]`, `{"A": "%s"}`, `"${env:%s"`, `"vault: %s"`, `"%s\u0000"`,
 		`"https://u:%s@exa mple"`, `{"A": "%s\n"}`, `"${input:%s}"`, `"${%s"`, `{"network": ["%s"]}`,
 	}
-	visible := map[string]bool{"type": true, "start": true, "sharing": true, "sandbox": true}
+	visible := map[string]bool{"type": true, "start": true, "sharing": true, "sandbox": true, "protocolEra": true}
 	for _, f := range fields() {
 		for _, form := range forms {
 			if visible[f.name] || f.format == toolPatterns {

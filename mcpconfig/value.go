@@ -37,6 +37,8 @@ func (d *decoder) decodeValue(f *field, m member, s *Server) bool {
 		return d.transport(p, m)
 	case *Start:
 		return choose(d, p, f.choices, m.key, n)
+	case *Era:
+		return choose(d, p, f.choices, m.key, n)
 	case *Sharing:
 		return choose(d, p, f.choices, m.key, n)
 	case *Sandbox:

@@ -15,6 +15,11 @@ const (
 	CodeInvalidParams    = -32602
 	CodeInternal         = -32603
 	CodeResourceNotFound = -32002 // MCP up to 2025-11-25
+
+	// Since 2026-07-28.
+	CodeHeaderMismatch      = -32020
+	CodeMissingCapability   = -32021
+	CodeUnsupportedRevision = -32022
 )
 
 // An Error is the error of a JSON-RPC response. One that a server sent keeps
@@ -56,6 +61,16 @@ func (e *Error) Raw() Raw {
 	o.Set("code", Raw(strconv.Itoa(e.Code)))
 	o.Set("message", Quote(e.Message))
 	return o.Raw()
+}
+
+// WithCode returns the error under another code.
+func (e *Error) WithCode(code int) *Error {
+	o, err := ParseObject(e.Raw())
+	if err != nil { // a server's error that is no object stays as it is
+		return e
+	}
+	o.Set("code", Raw(strconv.Itoa(code)))
+	return &Error{Code: code, Message: e.Message, text: o.Raw()}
 }
 
 // WithData returns the error with a data member (JSON-RPC 2.0, section 5.1).

@@ -31,6 +31,7 @@ type Call struct {
 	Method string
 	Params protocol.Raw // nil when absent
 	Client Client       // who asked; nil when it is garra itself
+	Asker  Asker        // how the params are written, and what that client can do
 	// Progress is the client's own token, zero when it wants no progress. The
 	// source replaces it on the way and puts it back into what it passes on.
 	Progress protocol.ID
@@ -38,6 +39,16 @@ type Call struct {
 	// is counted from Began, or from now when that is zero.
 	Timeout time.Duration
 	Began   time.Time
+}
+
+// An Asker is what a source has to know of a call's client to speak to a server
+// of either era. The zero Asker is garra itself.
+type Asker struct {
+	// Stateless: the params hold the client's envelope, as since 2026-07-28. A
+	// source whose server is of the other era takes it out, or puts one in.
+	Stateless    bool
+	Capabilities protocol.Raw // of the client; nil when it declared none
+	LogLevel     string       // empty when it wants no log messages
 }
 
 // A Client is who a call came from: the way back for what a source says while
@@ -55,7 +66,7 @@ type Client interface {
 
 // A Hello is how a server introduced itself.
 type Hello struct {
-	Result       protocol.Raw      // of initialize, as it was written
+	Result       protocol.Raw      // of initialize or server/discover, as it was written
 	Revision     protocol.Revision // that was negotiated
 	Capabilities protocol.Raw      // nil when it declared none
 	Instructions string
@@ -66,6 +77,22 @@ type Hello struct {
 func (h *Hello) Declares(capability string) bool {
 	v := h.capability(capability)
 	return v != nil && v.Kind() != 'n'
+}
+
+// ServerInfo is the server's name and version as it wrote them, nil when it did not.
+func (h *Hello) ServerInfo() protocol.Raw {
+	result, err := protocol.ParseObject(h.Result)
+	if err != nil {
+		return nil
+	}
+	if info := result.Get("serverInfo"); info != nil {
+		return info
+	}
+	meta, err := protocol.ParseObject(result.Get("_meta"))
+	if err != nil {
+		return nil
+	}
+	return meta.Get(protocol.MetaServerInfo)
 }
 
 // DeclaresChanges reports whether the server said that it announces changes of

@@ -76,29 +76,42 @@ func (a *attendance) greet(ctx Context) *source.Hello {
 		case <-ctx.Done():
 		}
 	}()
-	result, err := a.link.call(ctx, &source.Call{
-		Method: protocol.MethodInitialize, Params: initializeParams(a.order.entry),
-	}, budget{timeout: a.order.entry.Timeout, began: time.Now()})
+	hello, err := a.meet(ctx)
 	if err != nil {
 		a.refused = a.refusal(err)
 		return nil
 	}
-	hello, failure := readHello(a.order.entry.Name, result)
-	if failure != nil {
-		a.refused = failure
-		return nil
-	}
 	hello.Generation = a.order.generation
 	a.link.answered.Store(false) // that was no answer to a call
-	a.link.notify(protocol.NoteInitialized, nil)
 	return hello
 }
 
-// refusal is why a server that still runs did not answer initialize well.
+// patience is the time that a process has to become ready.
+func (a *attendance) patience() budget {
+	return budget{timeout: a.order.entry.Timeout, began: a.started}
+}
+
+// initialize makes the handshake.
+func (a *attendance) initialize(ctx Context) (*source.Hello, error) {
+	result, err := a.link.call(ctx, &source.Call{
+		Method: protocol.MethodInitialize, Params: initializeParams(a.order.entry),
+	}, a.patience())
+	if err != nil {
+		return nil, err
+	}
+	hello, failure := readHello(a.order.entry.Name, result)
+	if failure != nil {
+		return nil, failure
+	}
+	a.link.notify(protocol.NoteInitialized, nil)
+	return hello, nil
+}
+
+// refusal is why a server that still runs did not answer its first request well.
 func (a *attendance) refusal(err error) *source.Failure {
 	name := a.order.entry.Name
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
-		return source.Fail(source.ServerFailed, name, "the server refused initialize: %.500s", e)
+		return source.Fail(source.ServerFailed, name, "the server refused the handshake: %.500s", e)
 	}
 	f, ok := errors.AsType[*source.Failure](err)
 	switch {

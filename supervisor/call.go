@@ -55,6 +55,9 @@ func (c *call) end(r reply) {
 
 // call sends a request and waits for its answer.
 func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
+	if result, done, err := l.own(ctx, req); done {
+		return result, err
+	}
 	writing, over := context.WithCancel(ctx)
 	defer over()
 	c := &call{
@@ -66,7 +69,7 @@ func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 	if err := l.register(c, req.Method, b); err != nil {
 		return nil, err
 	}
-	m := protocol.NewRequest(protocol.NumberID(c.id), req.Method, withToken(req, c.id))
+	m := protocol.NewRequest(protocol.NumberID(c.id), req.Method, l.addressed(withToken(req, c.id), req.Asker))
 	begun, err := l.send(writing, m)
 	broken := errors.Is(err, errInputClosed)
 	if broken {

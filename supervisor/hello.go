@@ -22,14 +22,19 @@ func initializeParams(entry *mcpconfig.Server) Raw {
 	if entry.ForwardRoots {
 		caps.Set("roots", Raw(`{"listChanged":true}`))
 	}
-	info := protocol.Object{}
-	info.Set("name", protocol.Quote("garra"))
-	info.Set("version", protocol.Quote(version.String()))
 	params := protocol.Object{}
 	params.Set("protocolVersion", protocol.Quote(string(protocol.LatestHandshake)))
 	params.Set("capabilities", caps.Raw())
-	params.Set("clientInfo", info.Raw())
+	params.Set("clientInfo", clientInfo())
 	return params.Raw()
+}
+
+// clientInfo is how garra introduces itself to servers.
+func clientInfo() Raw {
+	info := protocol.Object{}
+	info.Set("name", protocol.Quote("garra"))
+	info.Set("version", protocol.Quote(version.String()))
+	return info.Raw()
 }
 
 // readHello reads a server's answer to initialize.

@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,15 @@ import (
 // belongs to, news of the server itself to whoever watches it, and everything
 // else to the one client that has calls in flight, if it is one.
 func (l *link) told(m *protocol.Message) {
+	if l.ear != nil {
+		m.Params = untagged(m.Params)
+	}
 	switch m.Method {
+	case protocol.NoteAcknowledged:
+		if l.ear != nil {
+			l.ear.acknowledged(m.Params)
+		}
+		return
 	case protocol.NoteProgress:
 		l.progress(m)
 		return
@@ -33,6 +42,18 @@ func (l *link) told(m *protocol.Message) {
 	if l.hooks.Notification != nil {
 		l.hooks.Notification(l.server, m.Method, m.Params)
 	}
+}
+
+// untagged takes the name of garra's own subscription out of what a server says
+// on it.
+func untagged(params Raw) Raw {
+	if !bytes.Contains(params, []byte(protocol.MetaSubscriptionID)) {
+		return params
+	}
+	if params = protocol.WithoutMeta(params, protocol.MetaSubscriptionID); string(params) == "{}" {
+		return nil
+	}
+	return params
 }
 
 // progress restores the client's token and passes progress on.

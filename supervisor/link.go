@@ -49,6 +49,9 @@ type link struct {
 	failure *source.Failure                    // set once: the link is closed
 	asked   map[protocol.ID]context.CancelFunc // requests of the server that wait for an answer
 
+	stateless bool // the server is of the era without a handshake; set before anybody calls
+	ear       *ear // of such a server
+
 	answered atomic.Bool             // a result came
 	notes    chan struct{}           // holds one token for each notification that waits for the server
 	life     Context                 // ends, with its cause, when the server can't be spoken to any more

@@ -30,6 +30,7 @@
 // The handshake:
 //
 //	--slow-init DURATION   answers initialize, and anything after it, that much later
+//	--no-handshake         refuses initialize and answers server/discover
 //	--never-init           never answers initialize
 //	--protocol VERSION     answers this revision, whatever the client offers
 //	--caps JSON            its capabilities

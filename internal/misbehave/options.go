@@ -27,6 +27,7 @@ type options struct {
 
 	slowInit        time.Duration
 	neverInit       bool
+	noHandshake     bool
 	protocol        string
 	caps            string
 	instructions    string
@@ -92,6 +93,7 @@ func (o *options) lifeFlags(set *flag.FlagSet) {
 // wireFlags are of the handshake and of answers.
 func (o *options) wireFlags(set *flag.FlagSet) {
 	set.DurationVar(&o.slowInit, "slow-init", 0, "")
+	set.BoolVar(&o.noHandshake, "no-handshake", false, "")
 	set.BoolVar(&o.neverInit, "never-init", false, "")
 	set.StringVar(&o.protocol, "protocol", "", "")
 	set.StringVar(&o.caps, "caps", defaultCaps, "")

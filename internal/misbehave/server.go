@@ -19,6 +19,8 @@ const defaultCaps = `{"tools":{"listChanged":true},"resources":{"subscribe":true
 const (
 	methodNotFound = -32601
 	invalidParams  = -32602
+
+	unsupportedRevision = -32022
 )
 
 // A message is any JSON-RPC message. Values stay as they were written.
@@ -106,6 +108,11 @@ func (s *server) receive(m *message) {
 
 // request answers what needs no more than a look at the parameters.
 func (s *server) request(m *message) {
+	if m.Method == "server/discover" && s.opts.noHandshake {
+		s.out.reply(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":`+
+			s.opts.caps+`,"ttlMs":0,"cacheScope":"private"}`)
+		return
+	}
 	s.mu.Lock()
 	s.heard = append(s.heard, m.Method)
 	s.mu.Unlock()
@@ -151,7 +158,11 @@ func nothing(*server, json.RawMessage) (string, error) { return `{}`, nil }
 
 // initialize is the handshake.
 func (s *server) initialize(m *message) {
-	if s.opts.neverInit {
+	switch {
+	case s.opts.neverInit:
+		return
+	case s.opts.noHandshake:
+		s.out.fail(m.ID, unsupportedRevision, "Unsupported protocol version")
 		return
 	}
 	time.Sleep(s.opts.slowInit)

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// maxRounds bounds how often one call may ask its client.
+const maxRounds = 16
+
+// needsInput returns a result in which a server of the stateless era asks for
+// more instead of answering; nil for any other.
+func needsInput(result Raw) *protocol.Object {
+	if !bytes.Contains(result, []byte("input_required")) {
+		return nil
+	}
+	obj, err := protocol.ParseObject(result)
+	if err != nil || string(obj.Get("resultType")) != `"input_required"` {
+		return nil
+	}
+	return obj
+}
+
+// rounds makes a call, and answers what a server of the stateless era asks on the
+// way by asking a client of the handshake era; a client of its own era is asked
+// by the result.
+func (u *upstream) rounds(ctx context.Context, x *exchange, call *source.Call) (Raw, error) {
+	for range maxRounds {
+		result, err := u.src.Call(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		asks := needsInput(result)
+		if asks == nil {
+			return result, nil
+		}
+		if err := u.mayAsk(asks); err != nil {
+			return nil, err
+		}
+		if x.envelope != nil {
+			return result, nil
+		}
+		if call.Params, err = u.askAll(ctx, x, call.Params, asks); err != nil {
+			return nil, err
+		}
+	}
+	return nil, source.Fail(source.ServerFailed, u.name, "it asked for more input %d times", maxRounds)
+}
+
+// mayAsk refuses a question for what the server must not know.
+func (u *upstream) mayAsk(asks *protocol.Object) error {
+	requests, err := protocol.ParseObject(asks.Get("inputRequests"))
+	if err != nil {
+		return nil // it asks for nothing but to be called again
+	}
+	for _, m := range requests.Members {
+		if method, _ := inputRequest(m.Value); method == protocol.MethodRootsList && !u.forwardsRoots() {
+			return source.Fail(source.ServerFailed, u.name,
+				"it asked for the client's roots, which are not forwarded to it")
+		}
+	}
+	return nil
+}
+
+// inputRequest reads one question; the method is empty when it is none.
+func inputRequest(raw Raw) (method string, params Raw) {
+	obj, err := protocol.ParseObject(raw)
+	if err != nil {
+		return "", nil
+	}
+	method, _ = protocol.Text(obj.Get("method")) // none is asked of nobody
+	return method, obj.Get("params")
+}
+
+// askAll asks the client, one question after the other, and returns the params of
+// the next round.
+func (u *upstream) askAll(ctx context.Context, x *exchange, params Raw, asks *protocol.Object) (Raw, error) {
+	answers := protocol.Object{}
+	if requests, err := protocol.ParseObject(asks.Get("inputRequests")); err == nil {
+		for _, m := range requests.Members {
+			method, ask := inputRequest(m.Value)
+			answer, err := caller{x, u}.Ask(ctx, method, ask)
+			if err != nil {
+				return nil, err
+			}
+			answers.Set(m.Name, answer)
+		}
+	}
+	next, err := protocol.ParseObject(params)
+	if err != nil {
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "%v", err)
+	}
+	next.Delete("requestState")
+	next.Set("inputResponses", answers.Raw())
+	if state := asks.Get("requestState"); state != nil {
+		next.Set("requestState", state)
+	}
+	return next.Raw(), nil
+}

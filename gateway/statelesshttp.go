@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/garraia/garra/catalog"
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
+)
+
+// Headers of the streamable HTTP transport since 2026-07-28, which repeat what
+// the body says, for whoever routes without reading it.
+const (
+	headerMethod = "Mcp-Method"
+	headerName   = "Mcp-Name"
+	headerParam  = "Mcp-Param-"
+)
+
+// isStateless reports whether a POST is of the stateless era. m may be nil.
+func isStateless(r *http.Request, m *protocol.Message) bool {
+	if protocol.Revision(r.Header.Get(headerRevision)).Stateless() {
+		return true
+	}
+	if m == nil || !m.IsRequest() {
+		return false
+	}
+	envelope, _ := protocol.ReadEnvelope(m.Params) // an incomplete one is of the era, and refused there
+	return envelope != nil
+}
+
+// stateless answers a POST of the stateless era: it has no session, and ends when
+// the client closes the response.
+func (h *httpHandler) stateless(w http.ResponseWriter, r *http.Request, m *protocol.Message) {
+	if !m.IsRequest() {
+		w.WriteHeader(http.StatusAccepted) // no notification of a client concerns anything that is kept
+		return
+	}
+	v := h.gateway.view(r.PathValue("server"))
+	if e := h.gateway.checkHeaders(r, m, v); e != nil {
+		refuseRequest(w, statusOf(e.Code), m.ID, e)
+		return
+	}
+	s := &httpSession{guest: true}
+	s.standing = newStream("0", 0, &s.backlog)
+	s.Session = h.gateway.guest(v, h.principal(r))
+	defer s.end(&source.CancelError{Reason: "the client closed the response"})
+	t := newStream("", 1, &s.backlog)
+	t.oneWay = !accepts(r, "text/event-stream")
+	t.connected(1)
+	s.receive(m, t)
+	if t.oneWay {
+		s.respondJSON(w, r, t, false)
+		return
+	}
+	s.respond(w, r, t, false)
+}
+
+// guest is a session that is as long as one request, and has said nothing before.
+func (g *Gateway) guest(v view, principal string) *Session {
+	s := g.newSession(v, principal, nil)
+	s.greeted = true
+	return s
+}
+
+// statusOf is the HTTP status of an error (MCP 2026-07-28, "Transports").
+func statusOf(code int) int {
+	switch code {
+	case protocol.CodeMethodNotFound:
+		return http.StatusNotFound
+	case protocol.CodeParse, protocol.CodeInvalidRequest, protocol.CodeInvalidParams, protocol.CodeHeaderMismatch,
+		protocol.CodeMissingCapability, protocol.CodeUnsupportedRevision:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// checkHeaders compares the headers of a request with its body.
+func (g *Gateway) checkHeaders(r *http.Request, m *protocol.Message, v view) *protocol.Error {
+	envelope, _ := protocol.ReadEnvelope(m.Params) // what else it lacks is said where it is read
+	said := r.Header.Get(headerRevision)
+	switch {
+	case said == "":
+		return protocol.Errorf(protocol.CodeHeaderMismatch, "no %s header", headerRevision)
+	case envelope == nil:
+		return protocol.Errorf(protocol.CodeInvalidParams, "_meta has no %q", protocol.MetaRevision)
+	case said != string(envelope.Revision):
+		return mismatch(headerRevision, said, string(envelope.Revision))
+	case r.Header.Get(headerMethod) != m.Method:
+		return mismatch(headerMethod, r.Header.Get(headerMethod), m.Method)
+	}
+	params, err := protocol.ParseObject(m.Params)
+	if err != nil {
+		return protocol.Errorf(protocol.CodeInvalidParams, "%v", err)
+	}
+	name, named := nameOf(m.Method, params)
+	if said := decodeHeader(r.Header.Get(headerName)); named && said != name {
+		return mismatch(headerName, said, name)
+	}
+	if m.Method == protocol.MethodToolsCall {
+		return checkParams(r.Header, params, v.schema(name))
+	}
+	return nil
+}
+
+func mismatch(header, said, body string) *protocol.Error {
+	return protocol.Errorf(protocol.CodeHeaderMismatch,
+		"the header %s is %.80q, the body says %.80q", header, said, body)
+}
+
+// nameOf is what the header Mcp-Name repeats, for the methods that have one.
+func nameOf(method string, params *protocol.Object) (name string, named bool) {
+	member := ""
+	switch method {
+	case protocol.MethodToolsCall, protocol.MethodPromptsGet:
+		member = "name"
+	case protocol.MethodResourcesRead:
+		member = "uri"
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		member = "taskId"
+	default:
+		return "", false
+	}
+	name, _ = protocol.Text(params.Get(member)) // none is refused where it is needed
+	return name, true
+}
+
+// decodeHeader decodes a header value that is written as =?base64?…?=, as one
+// with other characters than ASCII must be.
+func decodeHeader(value string) string {
+	coded, ok := strings.CutPrefix(value, "=?base64?")
+	if !ok {
+		return value
+	}
+	coded, ok = strings.CutSuffix(coded, "?=")
+	text, err := base64.StdEncoding.DecodeString(coded)
+	if !ok || err != nil {
+		return value
+	}
+	return string(text)
+}
+
+// checkParams compares Mcp-Param headers with the arguments that a tool's schema
+// names for them with x-mcp-header.
+func checkParams(header http.Header, params *protocol.Object, schema Raw) *protocol.Error {
+	var arguments *protocol.Object
+	for _, p := range catalog.HeaderParams(schema) {
+		if arguments == nil {
+			arguments, _ = protocol.ParseObject(params.Get("arguments")) // none has no members
+		}
+		value, has := p.Value(arguments)
+		said := decodeHeader(header.Get(headerParam + p.Header))
+		if has != (header.Get(headerParam+p.Header) != "") || (has && !sameValue(said, value)) {
+			return mismatch(headerParam+p.Header, said, value)
+		}
+	}
+	return nil
+}
+
+// schema implements view.
+func (a aggregate) schema(tool string) Raw {
+	return schemaOf(a.gateway.catalog.Find(catalog.Tools, tool))
+}
+
+// schema implements view.
+func (v single) schema(tool string) Raw {
+	return schemaOf(v.gateway.catalog.List(v.server, catalog.Tools).Find(tool))
+}
+
+// schemaOf is the input schema of a tool, nil when it isn't known.
+func schemaOf(item *catalog.Item) Raw {
+	if item == nil {
+		return nil
+	}
+	tool, err := protocol.ParseObject(item.Raw)
+	if err != nil {
+		return nil
+	}
+	return tool.Get("inputSchema")
+}
+
+// sameValue compares a header with an argument: numbers by value, since 5 and 5.0
+// are one.
+func sameValue(said, value string) bool {
+	if said == value {
+		return true
+	}
+	a, errA := strconv.ParseFloat(said, 64)
+	b, errB := strconv.ParseFloat(value, 64)
+	return errA == nil && errB == nil && a == b
+}
