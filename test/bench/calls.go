@@ -11,6 +11,7 @@ import (
 // The names of variants.
 const (
 	directName   = "direct pipe"
+	apartName    = "direct pipe, on two cores"
 	privateName  = "garra stdio, no gateway running"
 	attachedName = "garra stdio, attached"
 	httpName     = "garra HTTP, /mcp/NAME"
@@ -84,9 +85,19 @@ func sequential(b *rig, add func(result)) error {
 			{passName, directName, shown()},
 			{relayName, directName, shown()},
 			{bareName, directName, shown()},
+			{privateName, apartName, atMost(2.3)},
+			{attachedName, apartName, atMost(3.5)},
+			{httpName, apartName, atMost(2.5)},
+			{allName, apartName, atMost(2.5)},
 			{privateName, passName, shown()},
 			{httpName, relayName, shown()},
 		},
+	}
+	err = c.apart(b, func(one caller) func() (float64, error) {
+		return latency(one, echoCall("echo"), scale(b.options, burst, 5))
+	})
+	if err != nil {
+		return err
 	}
 	for _, w := range ways {
 		s, err := w.open(1)
@@ -100,6 +111,34 @@ func sequential(b *rig, add func(result)) error {
 		c.variants = append(c.variants, variant{w.name, latency(s.one(), call, scale(b.options, burst, 5))})
 	}
 	return c.report(add)
+}
+
+// apart is a direct pipe whose ends are kept on different cores, where they are
+// when a machine has nothing else to do: a message wakes the other core. It adds
+// nothing where processes can't be kept.
+func (c *comparison) apart(b *rig, measure func(caller) func() (float64, error)) error {
+	if !canPin() {
+		return nil
+	}
+	s, err := b.keep(b.child().openPipe(b.ctx, 1))
+	if err != nil {
+		return err
+	}
+	if err := pinProcess(s.process.cmd.Process.Pid, 1); err != nil {
+		return err
+	}
+	if err := block(s.process.out); err != nil {
+		return err
+	}
+	one := measure(s.one())
+	c.variants = append(c.variants, variant{apartName, func() (value float64, err error) {
+		err = pinned(0, func() error {
+			value, err = one()
+			return err
+		})
+		return value, err
+	}})
+	return nil
 }
 
 // burst is how many calls one measurement of one caller makes. Bursts are short
@@ -177,6 +216,10 @@ func large(b *rig, add func(result)) error {
 			{attachedName, directName, atMost(1.1)},
 			{httpName, directName, atMost(1.1)},
 			{allName, directName, atMost(1.1)},
+			{privateName, apartName, atMost(1.1)},
+			{attachedName, apartName, atMost(1.1)},
+			{httpName, apartName, atMost(1.1)},
+			{allName, apartName, atMost(1.1)},
 			{passName, directName, shown()},
 			{relayName, directName, shown()},
 			{bareName, directName, shown()},
@@ -192,6 +235,10 @@ func large(b *rig, add func(result)) error {
 		call := bigCall(w.tool+"big", size)
 		c.variants = append(c.variants, variant{w.name, once(s.one(), call)})
 		decoded.variants = append(decoded.variants, variant{w.name, onceDecoded(s.one(), call)})
+	}
+	err = c.apart(b, func(one caller) func() (float64, error) { return once(one, bigCall("big", size)) })
+	if err != nil {
+		return err
 	}
 	if err := c.report(add); err != nil {
 		return err

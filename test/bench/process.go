@@ -20,7 +20,7 @@ import (
 type process struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	out    io.Reader
+	out    *os.File
 	stderr *tail
 	ended  chan struct{} // closed when it is over
 }
