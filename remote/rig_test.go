@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -364,4 +365,14 @@ func (w *web) each(look func(*http.Request)) {
 	for _, r := range w.requests {
 		look(r)
 	}
+}
+
+// listen listens at an address of this machine.
+func listen(t *testing.T, address string) net.Listener {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
