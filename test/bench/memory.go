@@ -43,6 +43,14 @@ func (b *rig) peaks(size int, add func(result)) error {
 	if err := r.peaks("garra HTTP", g.process, s.one(), size); err != nil {
 		return err
 	}
+	if s, err = b.keep(b.child().openPipe(b.ctx, 1)); err != nil {
+		return err
+	}
+	times, err := timesOf(s.one(), bigCall("big", 8*size), 1)
+	if err != nil {
+		return err
+	}
+	r.pass(directName, times[0], 8*size)
 	add(r)
 	return nil
 }
@@ -83,12 +91,18 @@ func (r *result) peaks(name string, p *process, c caller, size int) error {
 		r.Values = append(r.Values,
 			value{name + ": " + step.name, grown, "× the result", step.bound.judge(grown)})
 		if step.calls == 1 && step.bytes != size {
-			r.Values = append(r.Values, value{
-				Name: fmt.Sprintf("%s: %d MiB pass, in", name, step.bytes>>20), Value: times[0] / 1000, Unit: "ms",
-			})
+			r.pass(name, times[0], step.bytes)
 		}
 	}
 	return nil
+}
+
+// pass adds how long a result took, in µs, the first of its length: all buffers on
+// its way grow.
+func (r *result) pass(name string, time float64, bytes int) {
+	r.Values = append(r.Values, value{
+		Name: fmt.Sprintf("%s: the first of %d MiB passes in", name, bytes>>20), Value: time / 1000, Unit: "ms",
+	})
 }
 
 // helpers returns how many processes of garra there are below a process, and

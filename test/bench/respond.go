@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -113,12 +114,15 @@ func (r *responder) call(dst, params []byte) []byte {
 	case `"echo"`:
 		return appendText(dst, text)
 	case `"big"`:
+		if count < 0 {
+			break
+		}
 		return r.appendBig(dst, count)
 	case `"sleep"`:
 		time.Sleep(time.Duration(count) * time.Millisecond)
 		return appendText(dst, []byte(`"slept"`))
 	}
-	return append(dst, `,"error":{"code":-32602,"message":"unknown tool"}`...)
+	return append(dst, `,"error":{"code":-32602,"message":"no such tool, or not with such arguments"}`...)
 }
 
 const (
@@ -133,6 +137,7 @@ func appendText(dst, text []byte) []byte {
 
 // appendBig appends a result that is a text of so many bytes.
 func (r *responder) appendBig(dst []byte, bytes int) []byte {
+	dst = slices.Grow(dst, bytes+len(textBegin)+len(textEnd)+3)
 	dst = append(dst, textBegin+`"`...)
 	for bytes > 0 {
 		n := min(bytes, len(r.big))

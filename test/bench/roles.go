@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -104,17 +105,19 @@ func serveHTTP(handler http.HandlerFunc) error {
 // bareHandler is the least that answers with net/http: no sessions, no checks,
 // no second process behind it.
 func bareHandler(r *responder) http.HandlerFunc {
+	buffers := sync.Pool{New: func() any { return new([]byte) }}
 	return func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
 			return // the client is gone
 		}
-		answer := r.respond(nil, body)
-		if len(answer) == 0 {
+		buffer := buffers.Get().(*[]byte)
+		defer buffers.Put(buffer)
+		if *buffer = r.respond((*buffer)[:0], body); len(*buffer) == 0 {
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
-		writeAnswer(w, answer)
+		writeAnswer(w, *buffer)
 	}
 }
 
