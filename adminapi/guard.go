@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -80,8 +81,8 @@ func (d *door) fromBrowser(r *http.Request) error {
 			"the Host header %.60q is not this gateway's", r.Host)
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
-		_, host, ok := strings.Cut(origin, "://")
-		if !ok || !d.known(host) {
+		from, err := url.Parse(origin)
+		if err != nil || from.User != nil || from.Scheme == "" || !d.known(from.Host) {
 			return errorf(http.StatusForbidden, "http.origin",
 				"MCP clients send no Origin; a web page of yours needs --allowed-host",
 				"the Origin %.60q is foreign", origin)

@@ -102,6 +102,7 @@ func TestBrowsersAreRefused(t *testing.T) {
 		"like localhost":     {"localhost.attacker.example", nil, 403},
 		"own origin":         {"", []string{"Origin", "http://localhost:3888"}, 200},
 		"foreign origin":     {"", []string{"Origin", "https://attacker.example"}, 403},
+		"disguised origin":   {"", []string{"Origin", "http://localhost:1@attacker.example"}, 403},
 		"null origin":        {"", []string{"Origin", "null"}, 403},
 		"file origin":        {"", []string{"Origin", "file://"}, 403},
 		"cross-site":         {"", []string{"Sec-Fetch-Site", "cross-site"}, 403},

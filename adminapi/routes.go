@@ -78,10 +78,24 @@ func (a *API) routes(open *streams) http.Handler {
 	mux.Handle("/mcp/{server}", mcp)
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, errorf(http.StatusNotFound, "http.not_found", "", "there is nothing at %.100q", r.URL.Path))
-	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { writeError(w, elsewhere(mux, w, r)) })
 	return mux
+}
+
+// elsewhere tells a path that is served by another HTTP method from one that is
+// not served.
+func elsewhere(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != "/" {
+			w.Header().Set("Allow", method)
+			return errorf(http.StatusMethodNotAllowed, "http.method", "use "+method,
+				"%.100q takes no %.20s", r.URL.Path, r.Method)
+		}
+	}
+	return errorf(http.StatusNotFound, "http.not_found", "look the routes up in docs/admin-api.md",
+		"there is nothing at %.100q", r.URL.Path)
 }
 
 func (a *API) list(w http.ResponseWriter, _ *http.Request) error {

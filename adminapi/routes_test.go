@@ -142,6 +142,8 @@ func TestReadyWhenEveryServerWasTried(t *testing.T) {
 func TestUnknownRoutes(t *testing.T) {
 	r := newRig(t, nil)
 	r.failing("GET", "/nothing", http.StatusNotFound, "http.not_found", "")
+	r.failing("DELETE", "/admin/reload", http.StatusMethodNotAllowed, "http.method", "")
+	r.failing("POST", "/admin/events", http.StatusMethodNotAllowed, "http.method", "")
 	r.failing("POST", attachPath, http.StatusUpgradeRequired, "http.upgrade", "")
 	r.failing("POST", attachPath+"?server=nobody", http.StatusNotFound, "server.unknown", "")
 }

@@ -91,7 +91,7 @@ func (s *Server) ServeAddress(l net.Listener, o Options) {
 
 func newHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: h, DisableGeneralOptionsHandler: true, // which would answer OPTIONS * before any guard
+		Handler: hurried(h), DisableGeneralOptionsHandler: true, // which would answer OPTIONS * before any guard
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(io.Discard, "", 0), // of single connections; nothing to do about them
 	}

@@ -34,6 +34,9 @@ func (g *Gateway) HTTP(principal func(*http.Request) string) http.Handler {
 		mux.HandleFunc("POST "+path, h.post)
 		mux.HandleFunc("GET "+path, h.get)
 		mux.HandleFunc("DELETE "+path, h.delete)
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			notAllowed(w, "GET, POST, DELETE")
+		})
 	}
 	return mux
 }
@@ -146,7 +149,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 // get opens the session's own stream, or one that broke off.
 func (h *httpHandler) get(w http.ResponseWriter, r *http.Request) {
 	if isStateless(r, nil) {
-		notAllowed(w)
+		notAllowed(w, http.MethodPost) // the only one since 2026-07-28
 		return
 	}
 	if !accepts(r, "text/event-stream") {
@@ -173,7 +176,7 @@ func (h *httpHandler) get(w http.ResponseWriter, r *http.Request) {
 // delete ends the session.
 func (h *httpHandler) delete(w http.ResponseWriter, r *http.Request) {
 	if isStateless(r, nil) {
-		notAllowed(w)
+		notAllowed(w, http.MethodPost) // the only one since 2026-07-28
 		return
 	}
 	if s := h.find(w, r); s != nil {
@@ -182,10 +185,10 @@ func (h *httpHandler) delete(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// notAllowed refuses what the stateless era has no use for.
-func notAllowed(w http.ResponseWriter) {
-	w.Header().Set("Allow", http.MethodPost)
-	refuse(w, http.StatusMethodNotAllowed, protocol.CodeInvalidRequest, "since 2026-07-28 there is only POST")
+// notAllowed refuses another HTTP method than those.
+func notAllowed(w http.ResponseWriter, methods string) {
+	w.Header().Set("Allow", methods)
+	refuse(w, http.StatusMethodNotAllowed, protocol.CodeInvalidRequest, "the HTTP methods here are %s", methods)
 }
 
 // find returns the session of a request, or answers why there is none. To

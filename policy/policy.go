@@ -63,30 +63,31 @@ func compile(texts []string) ([]pattern, error) {
 // Tool decides on a tool by the name that its server gives it. denied_tools
 // wins over allowed_tools; no allowed_tools, or an empty list, allow every tool.
 func (r *Rules) Tool(name string) Decision {
-	if p, ok := find(r.denied, name); ok {
+	if i := find(r.denied, name); i >= 0 {
 		return Decision{
-			Reason: fmt.Sprintf("deniedTools has %q", p.text), Rule: r.where("deniedTools"),
+			Reason: fmt.Sprintf("deniedTools has %q", r.denied[i].text), Rule: r.item("deniedTools", i),
 		}
 	}
 	if len(r.allowed) == 0 {
 		return Decision{Allowed: true, Reason: "no allowedTools: every tool is allowed"}
 	}
-	if p, ok := find(r.allowed, name); ok {
+	if i := find(r.allowed, name); i >= 0 {
 		return Decision{
-			Allowed: true, Reason: fmt.Sprintf("allowedTools has %q", p.text), Rule: r.where("allowedTools"),
+			Allowed: true, Reason: fmt.Sprintf("allowedTools has %q", r.allowed[i].text),
+			Rule: r.item("allowedTools", i),
 		}
 	}
 	return Decision{Reason: "allowedTools doesn't have it", Rule: r.where("allowedTools")}
 }
 
-// find returns the first pattern that matches. A pattern always matches the
-// name that it spells, also when that holds characters of globs.
-func find(list []pattern, name string) (pattern, bool) {
-	i := slices.IndexFunc(list, func(p pattern) bool { return p.text == name || p.match.Match(name) })
-	if i < 0 {
-		return pattern{}, false
-	}
-	return list[i], true
+// item is where an item of a list stands.
+func (r *Rules) item(field string, i int) string { return r.where(fmt.Sprintf("%s[%d]", field, i)) }
+
+// find returns the first pattern that matches, -1 when none does. A pattern
+// always matches the name that it spells, also when that holds characters of
+// globs.
+func find(list []pattern, name string) int {
+	return slices.IndexFunc(list, func(p pattern) bool { return p.text == name || p.match.Match(name) })
 }
 
 // A Pattern is a name or glob of an entry's tool lists.

@@ -3,6 +3,8 @@
 package policy
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -45,6 +47,28 @@ func TestDecisions(t *testing.T) {
 		}
 		if tt.denied != nil && !d.Allowed && d.Rule != "mcp.json:3" {
 			t.Errorf("the rule's place is %q", d.Rule)
+		}
+	}
+}
+
+// The place of a rule is that of the one item that decided.
+func TestRulesHavePlaces(t *testing.T) {
+	dir := t.TempDir()
+	text := "{\"mcpServers\": {\"s\": {\"command\": \"x\",\n\"allowedTools\": [\n\"a\",\n\"b\"]}}}"
+	if err := os.WriteFile(filepath.Join(dir, "mcp.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := mcpconfig.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Compile(config.Servers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tool, want := range map[string]string{"a": "mcp.json:3", "b": "mcp.json:4", "c": "mcp.json:2"} {
+		if got := r.Tool(tool).Rule; got != want {
+			t.Errorf("the rule for %s is at %s, want %s", tool, got, want)
 		}
 	}
 }

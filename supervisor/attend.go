@@ -155,6 +155,9 @@ func (a *attendance) explain() *source.Failure {
 		Code: source.ServerCrashed, Server: a.order.entry.Name,
 		Fix: "see `garra mcp logs " + a.order.entry.Name + "`",
 	}
+	if a.once { // and no gateway that keeps logs
+		f.Fix = "see what `garra mcp inspect " + a.order.entry.Name + "` shows of it"
+	}
 	switch {
 	case a.refused != nil:
 		f.Code, f.Message = a.refused.Code, a.refused.Message
@@ -166,9 +169,12 @@ func (a *attendance) explain() *source.Failure {
 	default:
 		f.Message = fmt.Sprintf("the server %s before it answered initialize, after %s", a.cause(), age(a.started))
 	}
-	if tail := a.ring.tail(a.stderr); tail != "" {
+	switch tail, stray := a.ring.tail(a.stderr), a.link.stray.Load(); {
+	case tail != "":
 		f.Message += "; its last words on stderr: " + tail
-	} else {
+	case stray != nil:
+		f.Message += fmt.Sprintf("; it wrote nothing to stderr, and to stdout %.200q, which is no MCP message", *stray)
+	default:
 		f.Message += "; it wrote nothing to stderr"
 	}
 	return f

@@ -26,10 +26,16 @@ func stoppedFailure(server string) *source.Failure {
 }
 
 // parkedFailure is the answer to a call of a server that crashed too often.
-func parkedFailure(server string, now *snapshot) *source.Failure {
+func (s *Server) parkedFailure(now *snapshot) *source.Failure {
+	if last := now.status.LastError; s.once && last != nil {
+		return last
+	}
 	f := &source.Failure{
-		Code: source.ServerParked, Server: server,
-		Message: "the server failed and is parked", Fix: "start it with `garra mcp restart " + server + "`",
+		Code: source.ServerParked, Server: s.name,
+		Message: "the server failed too often and is parked", Fix: "start it with `garra mcp restart " + s.name + "`",
+	}
+	if now.entry.MaxRestarts == 0 {
+		f.Message = "the server failed and is not started again by itself (maxRestarts is 0)"
 	}
 	if !now.status.NextTry.IsZero() {
 		f.Message += fmt.Sprintf(" until %s", now.status.NextTry.Format(time.TimeOnly))
@@ -52,7 +58,7 @@ func failedFailure(server string, now *snapshot) *source.Failure {
 func disabledFailure(entry *mcpconfig.Server) *source.Failure {
 	return &source.Failure{
 		Code: source.ServerDisabled, Server: entry.Name,
-		Message: "the server is disabled in " + entry.Origin.String(),
+		Message: "the server is disabled in " + entry.Position("disabled").String(),
 		Fix:     "take that line out, or set it to enabled",
 	}
 }
@@ -78,7 +84,8 @@ func (s *Server) gaveUp(ctx Context, now *snapshot) error {
 	if f.Code != source.CallTimeout {
 		return f
 	}
-	f.Message = fmt.Sprintf("the server is %s and did not become ready in time", now.status.State)
+	f.Message = fmt.Sprintf("the server is in state %s and did not become ready in time", now.status.State)
+	f.Fix = "see `garra mcp logs " + s.name + "`, or raise callTimeoutSecs if it only starts slowly"
 	return because(f, now)
 }
 

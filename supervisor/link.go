@@ -53,6 +53,7 @@ type link struct {
 	ear       *ear // of such a server
 
 	answered atomic.Bool             // a result came
+	stray    atomic.Pointer[string]  // the last line that was no message
 	notes    chan struct{}           // holds one token for each notification that waits for the server
 	life     Context                 // ends, with its cause, when the server can't be spoken to any more
 	end      context.CancelCauseFunc // of life
@@ -183,6 +184,8 @@ func (l *link) garbled(frame []byte, err error) {
 			Fix:     "tell its author, or use another version of it",
 		}})
 	}
+	stray := string(frame[:min(len(frame), 200)])
+	l.stray.Store(&stray)
 	l.noise(fmt.Sprintf("a line on standard output is no MCP message: %.200q", frame))
 }
 

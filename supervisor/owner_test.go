@@ -233,7 +233,8 @@ func TestWaitingForAServer(t *testing.T) {
 		s.crash()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		contains(t, failed(t, <-hello(ctx, s), source.CallTimeout).Error(), "the server is backoff", "it crashed")
+		f := failed(t, <-hello(ctx, s), source.CallTimeout)
+		contains(t, f.Error(), "the server is in state backoff", "it crashed", "mcp logs")
 	})
 	scene(t, "until the caller changes its mind", func(t *testing.T) {
 		s := newStage(plain())

@@ -53,6 +53,7 @@ type runner struct {
 	spawn   chan struct{}     // bounds how many are spawned at the same time
 	hooks   *source.Hooks
 	limits  *limits
+	once    bool // for one command, which says by itself where to look
 }
 
 // launch is the launcher of real runs.

@@ -25,6 +25,7 @@ type Server struct {
 	launch  launcher
 	mended  func(entry *mcpconfig.Server, isolated bool) bool
 	forced  *isolation
+	once    bool // a start that fails is not tried again
 	ring    *ring
 	noise   tally // lines on standard output that were no messages
 	trouble tally // what the server didn't take
@@ -198,7 +199,7 @@ func (s *Server) hopeless(now *snapshot) *source.Failure {
 	case source.Starting, source.Backoff, source.Stopping, source.Ready:
 		return nil
 	case source.Parked:
-		return parkedFailure(s.name, now)
+		return s.parkedFailure(now)
 	case source.Stopped:
 		f := stoppedFailure(s.name)
 		f.Fix = "start it with `garra mcp start " + s.name + "`"
@@ -217,7 +218,7 @@ func (s *Server) wake(ctx Context, now *snapshot) error {
 		return err
 	}
 	if !awake {
-		return parkedFailure(s.name, now)
+		return s.parkedFailure(now)
 	}
 	return nil
 }

@@ -26,6 +26,9 @@ type Options struct {
 	// says inherit_env; empty remembers it only until the end of this process.
 	IsolationFile string
 	Hooks         source.Hooks
+	// Once is for a command that uses its servers and ends: a start that fails is
+	// not tried again, whatever the entry says.
+	Once bool
 
 	limits *limits // nil for the standard ones
 }
@@ -156,7 +159,7 @@ func (s *Supervisor) Close(ctx Context) (left []string) {
 func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server) *Server {
 	r := &runner{
 		dir: dir, host: s.options.Host, secrets: s.options.Secrets, spawn: s.spawn,
-		hooks: &s.options.Hooks, limits: s.options.limits,
+		hooks: &s.options.Hooks, limits: s.options.limits, once: s.options.Once,
 	}
 	for _, old := range s.leaving {
 		if old.name == entry.Name {
@@ -165,7 +168,7 @@ func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server) *Server {
 	}
 	server := &Server{
 		name: entry.Name, hooks: r.hooks, limits: r.limits, launch: r.launch, mended: r.buildable,
-		forced: s.forced, ring: newRing(),
+		forced: s.forced, once: s.options.Once, ring: newRing(),
 		mail: make(chan command), reports: make(chan progress), done: make(chan struct{}),
 	}
 	server.begin(entry)

@@ -41,20 +41,26 @@ type engine struct {
 	isolated map[string]bool   // servers of it that a private gateway runs without what they would inherit
 }
 
-// newEngine returns an engine without servers. isolationFile is where it remembers
-// who runs isolated; empty for one that runs what others remember.
-func newEngine(places place.Places, log zerolog.Logger, isolationFile string) (*engine, error) {
+// A purpose is what an engine is for.
+type purpose struct {
+	brief         bool   // for one command, which itself says what fails
+	isolationFile string // where it remembers who runs isolated; empty for one that runs what others remember
+}
+
+// newEngine returns an engine without servers.
+func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, error) {
 	if err := sandbox.Adopt(); err != nil {
 		log.Warn().Err(err).Msg("processes that outlive their guardian can't be found")
 	}
-	e := &engine{places: places, log: log, events: adminapi.NewEvents()}
+	e := &engine{places: places, log: log, events: adminapi.NewEvents(), brief: p.brief}
 	e.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
 		e.happened(source.Event{Server: server, Kind: source.EventWarning, Message: message})
 	}})
 	var err error
 	e.supervisor, err = supervisor.New(supervisor.Options{
 		Host:          envbuild.SystemHost(),
-		IsolationFile: isolationFile,
+		IsolationFile: p.isolationFile,
+		Once:          p.brief,
 		Hooks: source.Hooks{
 			Event: e.happened,
 			Stderr: func(server, line string) {

@@ -24,7 +24,7 @@ func TestAnEditBeforeTheWatchIsSeen(t *testing.T) {
 		}
 	}
 	write(`{"mcpServers": {"one": {"command": "true", "disabled": true}}}`)
-	e, err := newEngine(place.Places{ConfigDir: dir, RunDir: dir}, zerolog.Nop(), "")
+	e, err := newEngine(place.Places{ConfigDir: dir, RunDir: dir}, zerolog.Nop(), purpose{})
 	if err != nil {
 		t.Fatal(err)
 	}

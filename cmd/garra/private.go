@@ -21,11 +21,10 @@ func (g *globals) private(ctx context.Context, only string, brief bool) (*engine
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEngine(places, quieter(g.log), "")
+	e, err := newEngine(places, quieter(g.log), purpose{brief: brief})
 	if err != nil {
 		return nil, err
 	}
-	e.brief = brief
 	e.edit = func(config *mcpconfig.Config) error { return e.privately(config, only) }
 	if err = e.load(); err != nil {
 		e.close(ctx)

@@ -96,7 +96,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		return err
 	}
 	defer unlock()
-	e, err := newEngine(places, g.log, isolationFile(places))
+	e, err := newEngine(places, g.log, purpose{isolationFile: isolationFile(places)})
 	if err != nil {
 		return err
 	}
