@@ -109,7 +109,10 @@ func TestHostileAnswers(t *testing.T) {
 			source.CallTimeout, "no answer within",
 		},
 		{
-			"stalls in the header's wake", func(w http.ResponseWriter, r *http.Request, _ Raw) { stream(w, ":\n"); hang(r) },
+			"stalls in a stream", func(w http.ResponseWriter, r *http.Request, _ Raw) {
+				stream(w, ":\n")
+				hang(r)
+			},
 			source.CallTimeout, "no answer within",
 		},
 		{"stalls in a body", func(w http.ResponseWriter, r *http.Request, id Raw) {
@@ -118,7 +121,9 @@ func TestHostileAnswers(t *testing.T) {
 			hang(r)
 		}, source.CallTimeout, "no answer within"},
 		{
-			"answers another id", func(w http.ResponseWriter, _ *http.Request, _ Raw) { answerJSON(w, Raw("4711"), "{}") },
+			"answers another id", func(w http.ResponseWriter, _ *http.Request, _ Raw) {
+				answerJSON(w, Raw("4711"), "{}")
+			},
 			source.ServerFailed, "not one to the request",
 		},
 		{"answers another id on a stream", func(w http.ResponseWriter, _ *http.Request, _ Raw) {
@@ -137,7 +142,9 @@ func TestHostileAnswers(t *testing.T) {
 			_, _ = io.WriteString(w, "<h1>hello</h1>")
 		}, source.ServerFailed, `"text/html"`},
 		{
-			"accepts a request", func(w http.ResponseWriter, _ *http.Request, _ Raw) { w.WriteHeader(http.StatusAccepted) },
+			"accepts a request", func(w http.ResponseWriter, _ *http.Request, _ Raw) {
+				w.WriteHeader(http.StatusAccepted)
+			},
 			source.ServerFailed, "202 Accepted",
 		},
 		{"too large", func(w http.ResponseWriter, _ *http.Request, id Raw) {
@@ -168,7 +175,9 @@ func TestHostileAnswers(t *testing.T) {
 			answerJSON(w, id, "{}")
 		}, source.ServerCrashed, "header"},
 		{
-			"an internal error", func(w http.ResponseWriter, _ *http.Request, _ Raw) { w.WriteHeader(http.StatusBadGateway) },
+			"an internal error", func(w http.ResponseWriter, _ *http.Request, _ Raw) {
+				w.WriteHeader(http.StatusBadGateway)
+			},
 			source.ServerFailed, "502 Bad Gateway",
 		},
 		{
@@ -248,7 +257,10 @@ func TestHopelessServers(t *testing.T) {
 		handler http.Handler
 		parts   []string
 	}{
-		{"401", status(401, "bad token open-sesame"), []string{"401 Unauthorized", `"bad token [hidden]"`, "in headers, or log in"}},
+		{
+			"401", status(401, "bad token open-sesame"),
+			[]string{"401 Unauthorized", `"bad token [hidden]"`, "in headers, or log in"},
+		},
 		{"403", status(403, ""), []string{"403 Forbidden", "headers", "log in"}},
 		{"404", status(404, ""), []string{"404 Not Found", "url is right"}},
 		{"405", status(405, ""), []string{"405 Method Not Allowed", "url and type"}},
@@ -470,7 +482,8 @@ func TestStandingStream(t *testing.T) {
 				hang(r)
 				return
 			}
-			stream(w, fmt.Sprintf("retry: 1\nid: e%d\ndata: {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"roots/list\"}\n\n", n, n))
+			stream(w, fmt.Sprintf("retry: 1\nid: e%d\ndata: {\"jsonrpc\":\"2.0\",\"id\":%d,", n, n)+
+				"\"method\":\"roots/list\"}\n\n")
 		},
 		post: func(_ http.ResponseWriter, _ *http.Request, m *protocol.Message) bool {
 			if m.IsResponse() {

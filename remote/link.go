@@ -155,9 +155,16 @@ func (l *link) check() {
 	}
 }
 
+// ping asks until something is certain: each of the connections that were kept
+// may turn out to be dead only when it is used.
 func (l *link) ping() {
 	defer l.checking.Store(false)
-	_, _ = l.call(l.life, &source.Call{Method: protocol.MethodPing}, from(l.limits.check)) // any answer will do
+	for range idlePerHost + 1 {
+		r := l.exchange(l.life, &source.Call{Method: protocol.MethodPing}, from(l.limits.check))
+		if r.mishap == nil || !r.mishap.doubtful {
+			return
+		}
+	}
 }
 
 // take implements inlet: a message, or a batch of them.
