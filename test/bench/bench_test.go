@@ -246,6 +246,28 @@ func TestComparison(t *testing.T) {
 	}
 }
 
+// TestComparisonGoesOn drops what fails in the second round.
+func TestComparisonGoesOn(t *testing.T) {
+	calls, dropped := 0, ""
+	r, err := comparison{
+		rounds: 3,
+		variants: []variant{
+			{"good", func() (float64, error) { return 1, nil }},
+			{"bad", func() (float64, error) {
+				if calls++; calls == 2 {
+					return 0, io.ErrUnexpectedEOF
+				}
+				return 1, nil
+			}},
+		},
+		targets: []target{{"bad", "good", shown()}},
+		drop:    func(name string, err error) { dropped = fmt.Sprint(name, ": ", err) },
+	}.run()
+	if err != nil || len(r.Series) != 1 || len(r.Ratios) != 0 || calls != 2 || dropped != "bad: unexpected EOF" {
+		t.Errorf("%+v, %v after %d calls, dropped %q", r, err, calls, dropped)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for args, good := range map[string]bool{
 		"": true, "-quick -json": true, "-only large,many": true, "-only none": false, "more": false, "-none": false,

@@ -18,6 +18,7 @@ type comparison struct {
 	rounds   int
 	variants []variant
 	targets  []target
+	drop     func(variant string, err error) // goes on without one that fails, and says so; nil for none
 }
 
 // A target is a bound on the ratio of one variant to another.
@@ -52,14 +53,22 @@ func (b bound) judge(value float64) verdict {
 
 // run measures all rounds. Every other round goes backwards.
 func (c comparison) run() (result, error) {
-	values := make(map[string][]float64)
+	values, failed := make(map[string][]float64), make(map[string]bool)
 	for round := range c.rounds {
 		for i := range c.variants {
 			if round%2 == 1 {
 				i = len(c.variants) - 1 - i
 			}
 			v := c.variants[i]
+			if failed[v.name] {
+				continue
+			}
 			value, err := v.measure()
+			if err != nil && c.drop != nil {
+				failed[v.name] = true
+				c.drop(v.name, err)
+				continue
+			}
 			if err != nil {
 				return result{}, fmt.Errorf("%s, %s, round %d: %w", c.name, v.name, round+1, err)
 			}
@@ -67,7 +76,13 @@ func (c comparison) run() (result, error) {
 		}
 	}
 	r := result{Name: c.name, Unit: c.unit, Rounds: c.rounds}
+	for name := range failed {
+		delete(values, name)
+	}
 	for _, v := range c.variants {
+		if failed[v.name] {
+			continue
+		}
 		r.Series = append(r.Series, series{v.name, spreadOf(values[v.name])})
 	}
 	for _, t := range c.targets {

@@ -114,12 +114,17 @@ func (b *rig) loads() []load {
 // targets are by load.
 func (b *rig) compareGates(gates []*gate, targets map[string][]target, add func(result)) error {
 	for _, l := range b.loads() {
-		c := comparison{name: l.name, unit: l.unit, rounds: b.options.count(), targets: targets[l.name]}
+		skip := func(gate string, err error) {
+			add(result{Name: l.name + ": " + gate, Skipped: err.Error()})
+		}
+		c := comparison{
+			name: l.name, unit: l.unit, rounds: b.options.count(), targets: targets[l.name], drop: skip,
+		}
 		mark := b.mark()
 		for _, g := range append([]*gate{b.directGate()}, gates...) {
 			measure, err := b.try(g, l)
 			if err != nil {
-				add(result{Name: l.name + ": " + g.name, Skipped: err.Error()})
+				skip(g.name, err)
 				continue
 			}
 			c.variants = append(c.variants, variant{g.name, measure})

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -96,9 +97,29 @@ func newHead(ctx context.Context, garra string) head {
 	h.Kernel, h.Load = strings.TrimSpace(string(kernel)), strings.TrimSpace(string(load))
 	if garra != "" {
 		version, _ := exec.CommandContext(ctx, garra, "version").Output()
-		h.Garra = strings.Join(strings.Fields(string(version)), " ")
+		h.Garra = strings.Join(strings.Fields(string(version)), " ") + revisionOf(garra)
 	}
 	return h
+}
+
+// revisionOf returns the commit that a Go binary was built from, when it says so.
+func revisionOf(file string) string {
+	info, err := buildinfo.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	settings := make(map[string]string)
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	text := ""
+	if commit := settings["vcs.revision"]; commit != "" {
+		text = ", commit " + commit[:min(12, len(commit))]
+	}
+	if settings["vcs.modified"] == "true" {
+		text += " and changes"
+	}
+	return text
 }
 
 // field returns the first value of a name in a file of "name: value" lines.
