@@ -32,7 +32,7 @@ type event struct {
 type eventReader struct {
 	src     *bufio.Reader
 	max     int64
-	begun   bool
+	begun   bool          // the first line was read
 	skipLF  bool          // the last line ended with CR
 	owned   bool          // the last line is no part of src's buffer
 	pending string        // the id of the event that is being read
@@ -56,6 +56,10 @@ func (r *eventReader) next() (*event, error) {
 			}
 			return nil, err
 		}
+		if rest, marked := bytes.CutPrefix(line, []byte("\xef\xbb\xbf")); marked && !r.begun {
+			line, size = rest, size-3
+		}
+		r.begun = true
 		if size == 0 {
 			r.lastID = r.pending
 			if data {
@@ -146,20 +150,15 @@ func (r *eventReader) line(limit int64) (line []byte, size int64, err error) {
 	}
 }
 
-// trimmed takes off what belongs to no line: the LF of a CRLF, and a byte order
-// mark at the start of the stream.
+// trimmed takes off the LF of a CRLF, which belongs to no line.
 func (r *eventReader) trimmed(part []byte) []byte {
-	skip := 0
-	if r.skipLF && part[0] == '\n' {
-		skip = 1
-	}
+	after := r.skipLF && part[0] == '\n'
 	r.skipLF = false
-	if mark := []byte("\xef\xbb\xbf"); !r.begun && bytes.HasPrefix(part, mark) {
-		skip = len(mark)
+	if after {
+		_, _ = r.src.Discard(1) // what was peeked is there
+		return part[1:]
 	}
-	r.begun = true
-	_, _ = r.src.Discard(skip)
-	return part[skip:]
+	return part
 }
 
 // lineEnd returns the place of the first line end, or the length of the text.
