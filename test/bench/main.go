@@ -111,6 +111,7 @@ func suites() []suite {
 	return []suite{
 		{"sequential", sequential},
 		{"concurrent", concurrent},
+		{"cost", cost},
 		{"large", large},
 		{"many", many},
 		{"ready", ready},
@@ -140,8 +141,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	r := report{Head: newHead(ctx, b.garra)}
-	r.Head.Command = strings.Join(args, " ")
+	r := report{Head: newHead(ctx, b.garra, args)}
 	if !o.json {
 		r.Head.write(out)
 	}

@@ -18,7 +18,7 @@ func (p program) openPipe(ctx context.Context, callers int) (*session, error) {
 		return nil, err
 	}
 	c := &pipeCaller{in: s.in, lines: newLineReader(s.out)}
-	if _, err := c.call("initialize", initialize); err == nil {
+	if _, err = c.call("initialize", initialize); err == nil {
 		_, err = io.WriteString(s.in, initialized+"\n")
 	}
 	if err != nil {

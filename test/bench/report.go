@@ -86,9 +86,9 @@ func (v verdict) String() string {
 }
 
 // newHead describes this run. What can't be found out is left empty.
-func newHead(ctx context.Context, garra string) head {
+func newHead(ctx context.Context, garra string, args []string) head {
 	h := head{
-		Date: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Command: strings.Join(os.Args[1:], " "),
+		Date: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Command: strings.Join(args, " "),
 		Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
 		CPU: field("/proc/cpuinfo", "model name"), Memory: field("/proc/meminfo", "MemTotal"),
 	}

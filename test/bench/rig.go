@@ -54,7 +54,7 @@ func newRig(ctx context.Context, o options) (*rig, error) {
 // atEnd has something done at the end, in reverse order.
 func (b *rig) atEnd(do func()) { b.ending = append(b.ending, do) }
 
-// from returns a place to which end goes back.
+// mark returns the place to which end goes back.
 func (b *rig) mark() int { return len(b.ending) }
 
 // end does what is left to do since a mark.
