@@ -3,13 +3,18 @@
 package gateway_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/garraia/garra/internal/misbehave"
+	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -401,5 +406,131 @@ func TestGarbledAnswersEndTheirCalls(t *testing.T) {
 	}
 	if got := c.text("echo", `{"text":"x"}`); got != "x" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A client over HTTP whose gateway was started again is told so, and goes on with
+// a new session.
+func TestASessionOfAnotherGatewayIsUnknown(t *testing.T) {
+	t.Parallel()
+	before, after := newRig(t), newRig(t)
+	before.apply(entry("a"))
+	after.apply(entry("a"))
+	c := before.connectHTTP(before.serveHTTP().URL+"/mcp", `{}`)
+	c.url = after.serveHTTP().URL + "/mcp"
+	if status, body := c.post(toolCall(2, "a__pid", `{}`)); status != 404 || !strings.Contains(body, "initialize") {
+		t.Errorf("%d %s", status, body)
+	}
+	c.session = ""
+	c.initialize(`{}`)
+	if status, body := c.post(toolCall(3, "a__pid", `{}`)); status != 200 || !strings.Contains(body, "result") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// One client at two endpoints has two sessions, and neither ends the other.
+func TestTwoEndpointsOfOneClient(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"), entry("b"))
+	url := r.serveHTTP().URL
+	one, two := r.connectHTTP(url+"/mcp/a", `{}`), r.connectHTTP(url+"/mcp/b", `{}`)
+	for i := range 5 {
+		for _, c := range []*httpClient{one, two} {
+			if status, body := c.post(toolCall(10+i, "echo", `{"text":"x"}`)); status != 200 {
+				t.Errorf("%s: %d %s", c.url, status, body)
+			}
+		}
+	}
+}
+
+// After a restart with other tools, clients are told and find them.
+func TestARestartWithOtherTools(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	load := func(tools string) {
+		path, args := misbehave.Command("--tools", tools)
+		text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+			"a": map[string]any{"command": path, "args": args},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(r.dir, "mcp.json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		config, err := mcpconfig.Load(r.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.applyConfig(config)
+	}
+	load("1")
+	c, single := r.connect("", `{}`), r.connect("a", `{}`)
+	if names := c.names(); !slices.Contains(names, "a__tool_1") || slices.Contains(names, "a__tool_2") {
+		t.Fatalf("%v", names)
+	}
+	load("2")
+	c.note("notifications/tools/list_changed", 1)
+	eventually(t, "the new tool is listed", func() bool { return slices.Contains(c.names(), "a__tool_2") })
+	if got := c.text("a__tool_2", `{}`); got != "tool_2" {
+		t.Errorf("%s", got)
+	}
+	if got := single.text("tool_2", `{}`); got != "tool_2" {
+		t.Errorf("%s", got)
+	}
+}
+
+// A call in flight ends as it began; the next one is under the new rules.
+func TestAReloadDuringACall(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.connect("", `{}`)
+	id := c.send("tools/call", callParams("a__sleep", `{"ms":1000}`))
+	c.text("a__echo", `{"text":"by now the server has the call"}`)
+	e := entry("a")
+	e.DeniedTools = []string{"sleep"}
+	e.Origin.Line = 2
+	r.apply(e)
+	if m := c.request("tools/call", callParams("a__sleep", `{"ms":1}`)); m.Error == nil {
+		t.Errorf("the denied tool ran: %s", m.Result)
+	}
+	if m := c.answer(id); m.Error != nil || textOf(t, m.Result) != "slept" {
+		t.Errorf("the call in flight: %s %s", m.Result, m.Error)
+	}
+}
+
+// However many clients call servers that can't run, these are started as often as
+// their policy says, and once more for a call.
+func TestManyClientsOfBrokenServers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var entries []*mcpconfig.Server
+	for _, name := range []string{"a", "b", "c", "d"} {
+		e := entry(name, "--exit-at-start", "--exit-code", "1")
+		e.MaxRestarts = 2
+		entries = append(entries, e)
+	}
+	r.apply(append(entries, entry("good"))...)
+	var all sync.WaitGroup
+	for range 9 {
+		all.Go(func() {
+			c := r.connect("", `{}`)
+			for _, e := range entries {
+				if m := c.request("tools/call", callParams(e.Name+"__echo", `{}`)); m.Error == nil && failureCode(m) == "" {
+					t.Errorf("%s answered %s", e.Name, m.Result)
+				}
+			}
+			if got := c.text("good__echo", `{"text":"x"}`); got != "x" {
+				t.Errorf("the good one: %s", got)
+			}
+		})
+	}
+	all.Wait()
+	for _, e := range entries {
+		if got := r.supervisor.Server(e.Name).Status().Restarts; got > e.MaxRestarts+1 {
+			t.Errorf("%s was started again %d times", e.Name, got)
+		}
 	}
 }
