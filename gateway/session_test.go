@@ -518,7 +518,8 @@ func TestManyClientsOfBrokenServers(t *testing.T) {
 		all.Go(func() {
 			c := r.connect("", `{}`)
 			for _, e := range entries {
-				if m := c.request("tools/call", callParams(e.Name+"__echo", `{}`)); m.Error == nil && failureCode(m) == "" {
+				m := c.request("tools/call", callParams(e.Name+"__echo", `{}`))
+				if m.Error == nil && failureCode(m) == "" {
 					t.Errorf("%s answered %s", e.Name, m.Result)
 				}
 			}

@@ -45,6 +45,8 @@ func run(args []string, std streams) int {
 	said := newLossyWriter(std.err, lossyBytes)
 	defer said.close(lossyGrace)
 	std.err = said
+	out := &output{Writer: std.out}
+	std.out = out
 	g := &globals{streams: std}
 	root := newRoot(g)
 	root.SetArgs(args)
@@ -57,6 +59,9 @@ func run(args []string, std streams) int {
 	}
 	if err != nil && context.Cause(ctx) != nil && !hasOwnCode(err) {
 		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = out.failure()
 	}
 	explain(std.err, command, err)
 	return exitCode(err)

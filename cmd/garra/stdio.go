@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -20,9 +21,20 @@ servers themselves. It is a bridge to the running gateway when there is one; els
 gateway of its own, which listens nowhere and ends with its client. Standard
 output carries MCP messages only; the log goes to standard error.
 
+It ends with 0 when its client has closed its side, and on SIGTERM.
+
 Exit codes: 1 when the server of --server does not exist, and when a gateway that
 went away is not back after 30 seconds; 65 when a file cannot be parsed.`,
-		RunE: func(c *cobra.Command, _ []string) error { return runStdio(c.Context(), g, server) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			err := runStdio(c.Context(), g, server)
+			switch cause := context.Cause(c.Context()); {
+			case errors.Is(cause, errTerminated): // how a client ends its server
+				return nil
+			case cause != nil:
+				return cause
+			}
+			return err
+		},
 	}
 	c.Flags().StringVar(&server, "server", "", "serve the server of this `NAME` alone, under its own names")
 	return c
