@@ -88,9 +88,9 @@ func (l *link) exchange(ctx Context, req *source.Call, b budget) reply {
 		linger:   l.limits.linger,
 		over:     over,
 	}
-	if f := l.register(c, req.Method, b); f != nil {
+	if m := l.register(c, req.Method, b); m != nil {
 		over()
-		return reply{err: f, mishap: &mishap{failure: f, unsent: true}}
+		return reply{err: m.failure, mishap: m}
 	}
 	p := &parcel{message: protocol.NewRequest(protocol.NumberID(c.id), req.Method, withToken(req, c.id)), call: c}
 	l.goes(func() { l.deliver(sending, p) }) // when it is too late for that, the call was ended already
@@ -127,11 +127,15 @@ func (l *link) await(ctx Context, c *call) reply {
 }
 
 // register gives the call its id and its timer.
-func (l *link) register(c *call, method string, b budget) *source.Failure {
+// It fails when the link takes no more calls.
+func (l *link) register(c *call, method string, b budget) *mishap {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.failure != nil {
-		return l.failure
+	switch {
+	case l.failure != nil:
+		return &mishap{failure: l.failure, unsent: true}
+	case l.fate != nil:
+		return &mishap{failure: l.fate.failure, unsent: true}
 	}
 	l.next++
 	c.id = l.next
@@ -155,12 +159,17 @@ func (l *link) expire(c *call, method string) {
 
 // cancel tells the server that nobody waits for a request any more.
 func (l *link) cancel(id uint64, reason string) {
+	l.notify(protocol.NoteCancelled, cancellation(id, reason))
+}
+
+// cancellation is what takes a request back, with a reason unless that is empty.
+func cancellation(id uint64, reason string) Raw {
 	o := protocol.Object{}
 	o.Set("requestId", protocol.NumberID(id).Raw())
 	if reason != "" {
 		o.Set("reason", protocol.Quote(reason))
 	}
-	l.notify(protocol.NoteCancelled, o.Raw())
+	return o.Raw()
 }
 
 // progressed restarts the call's timer.

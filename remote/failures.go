@@ -18,6 +18,7 @@ import (
 type mishap struct {
 	failure   *source.Failure
 	status    int  // of the HTTP answer; 0 when there was none
+	answer    Raw  // to the request, that came with this status; nil when there was none
 	unsent    bool // the message had certainly no effect
 	ends      bool // the link is of no more use
 	lasting   bool // with ends: trying again can't mend it

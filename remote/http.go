@@ -175,8 +175,12 @@ func (c *caller) broken(ctx Context, r *request, to *address, err error) *mishap
 func (c *caller) refused(res *response, r *request) *mishap {
 	m := c.mishap(fmt.Sprintf("%s answered %s", host(res.from.url), statusOf(res)), "")
 	m.status = res.StatusCode
-	if said := res.said(); said != "" {
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // what there is of it will do
+	if said := res.said(body); said != "" {
 		m.failure.Message += ": " + said
+	}
+	if r.answeredBy(body) && m.status != http.StatusUnauthorized && m.status != http.StatusNotFound {
+		m.answer = body
 	}
 	switch s := res.StatusCode; {
 	case s >= 300 && s < 400:
@@ -217,11 +221,7 @@ func statusOf(res *response) string {
 
 // said is what an answer that refuses has to say for people: the message of a
 // JSON-RPC error, or a line of plain text.
-func (r *response) said() string {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxRefusal))
-	if err != nil {
-		return ""
-	}
+func (r *response) said(body []byte) string {
 	text := ""
 	if m, err := protocol.Parse(body); err == nil && m.Error != nil {
 		text = protocol.ParseError(m.Error).Message
@@ -232,6 +232,15 @@ func (r *response) said() string {
 		return ""
 	}
 	return fmt.Sprintf("%.*q", maxQuote, r.from.scrub(text))
+}
+
+// answeredBy reports whether a body is the error that answers the request.
+func (r *request) answeredBy(body []byte) bool {
+	if r.parcel == nil || r.parcel.call == nil {
+		return false
+	}
+	m, err := protocol.Parse(body)
+	return err == nil && m.IsResponse() && m.ID == r.parcel.message.ID
 }
 
 // whole reads a body to its end, up to the limit of a message; more says that

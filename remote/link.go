@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,10 +32,11 @@ type link struct {
 	limits  *limits
 	wire    wire
 
-	mu      sync.Mutex                         // guards the next four
+	mu      sync.Mutex                         // guards the next five
 	pending map[uint64]*call                   // by id
 	next    uint64                             // the last id that was used
 	failure *source.Failure                    // set once: the link is closed
+	fate    *mishap                            // set once: the link takes no more calls, and will end
 	asked   map[protocol.ID]context.CancelFunc // requests of the server that wait for an answer
 
 	answered atomic.Bool             // a result came
@@ -90,11 +93,33 @@ func (l *link) close(f *source.Failure) {
 	for _, c := range calls {
 		c.end(reply{err: f, lost: true})
 	}
-	l.end(&mishap{failure: f})
 	ctx, cancel := context.WithTimeout(context.Background(), l.limits.bye)
 	defer cancel()
+	if l.life.Err() == nil { // else the server doesn't know of them any more
+		l.cancelAll(ctx, slices.Collect(maps.Keys(calls)))
+	}
+	l.end(&mishap{failure: f})
 	l.wire.close(ctx)
 	l.working.Wait()
+}
+
+// cancelAll tells the server that nobody waits for these requests any more.
+func (l *link) cancelAll(ctx Context, ids []uint64) {
+	var sending sync.WaitGroup
+	next := make(chan uint64)
+	for range min(len(ids), idlePerHost) {
+		sending.Go(func() { // ends when there are no more; cancelAll waits for it
+			for id := range next {
+				note := protocol.NewNotification(protocol.NoteCancelled, cancellation(id, "the session ends"))
+				_ = l.wire.send(ctx, &parcel{message: note}) // who doesn't take it loses nothing
+			}
+		})
+	}
+	for _, id := range ids {
+		next <- id
+	}
+	close(next)
+	sending.Wait()
 }
 
 // notify sends a notification without waiting for the server.
@@ -138,9 +163,28 @@ func nameOf(m *protocol.Message) string {
 func (l *link) heed(m *mishap) {
 	switch {
 	case m.ends:
-		l.end(m)
+		l.retire(m)
 	case m.doubtful:
 		l.check()
+	}
+}
+
+// retire ends the link, once the calls in flight have their answers, or soon:
+// most will learn by themselves what this mishap says, and that they can be made
+// again.
+func (l *link) retire(m *mishap) {
+	l.mu.Lock()
+	first := l.fate == nil
+	if first {
+		l.fate = m
+	}
+	idle := len(l.pending) == 0
+	l.mu.Unlock()
+	switch {
+	case idle:
+		l.end(m)
+	case first:
+		time.AfterFunc(l.limits.grace, func() { l.end(m) })
 	}
 }
 
@@ -255,7 +299,12 @@ func (l *link) finish(id uint64, r reply) bool {
 	l.mu.Lock()
 	c := l.pending[id]
 	delete(l.pending, id)
+	fate := l.fate
+	idle := len(l.pending) == 0
 	l.mu.Unlock()
+	if fate != nil && idle {
+		defer l.end(fate)
+	}
 	if c == nil {
 		return false
 	}

@@ -67,6 +67,13 @@ func (r *runner) resolvable(entry *mcpconfig.Server) bool {
 
 // run makes the run: connects, is there, takes its leave.
 func (r *runner) run(ctx Context, o order, say func(progress)) outcome {
+	to, failure := newTarget(o.entry, r.options).resolve(ctx)
+	if failure != nil {
+		return outcome{failure: failure, permanent: true}
+	}
+	if to.exposed() {
+		say(progress{warning: "its headers travel unencrypted, since its url is http; use https"})
+	}
 	l, hello, m := r.connect(ctx, o, say)
 	if m != nil {
 		return outcome{failure: m.failure, permanent: m.lasting}

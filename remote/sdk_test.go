@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type sdk struct {
 	running   chan string // waits that began
 	cancelled chan string // waits that were cancelled
 	release   chan struct{}
+	let       func() // closes release
 }
 
 // newSDK makes a server with tools for every direction of the protocol. Its
@@ -34,9 +36,11 @@ func newSDK(t *testing.T) *sdk {
 	s := &sdk{
 		running: make(chan string, 10), cancelled: make(chan string, 10), release: make(chan struct{}),
 	}
+	s.let = sync.OnceFunc(func() { close(s.release) })
 	s.Server = mcp.NewServer(&mcp.Implementation{Name: "real", Version: "1"},
 		&mcp.ServerOptions{Instructions: "be kind"})
 	t.Cleanup(func() {
+		s.let()
 		for session := range s.Sessions() {
 			_ = session.Close()
 		}

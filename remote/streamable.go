@@ -67,7 +67,11 @@ func (s *streamable) send(ctx Context, p *parcel) *mishap {
 	res, m := s.do(ctx, &request{
 		method: http.MethodPost, accept: typeJSON + ", " + typeStream, header: s.header(), parcel: p,
 	})
-	if m != nil {
+	switch {
+	case m != nil && m.answer != nil:
+		s.inlet.take(m.answer, p.call)
+		return nil
+	case m != nil:
 		return s.lost(m, p)
 	}
 	defer res.Body.Close()

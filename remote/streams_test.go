@@ -95,7 +95,7 @@ func TestQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 		contains(t, textOf(t, result), "calls of 2 clients are in flight")
-		close(real.release)
+		real.let()
 		calls.Wait()
 	})
 }

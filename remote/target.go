@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime"
 	"slices"
@@ -157,6 +158,13 @@ func (a *address) scrub(text string) string {
 		text = strings.ReplaceAll(text, secret, "[hidden]")
 	}
 	return text
+}
+
+// exposed reports whether others on the way can read the headers of the entry.
+func (a *address) exposed() bool {
+	ip, _ := netip.ParseAddr(a.url.Hostname()) // the zero address for a name
+	here := ip.IsLoopback() || strings.EqualFold(a.url.Hostname(), "localhost")
+	return a.url.Scheme == "http" && !here && (len(a.headers) > 0 || a.url.User != nil)
 }
 
 // host is the address as a message may show it.
