@@ -14,14 +14,30 @@ import (
 // forward sends a client's request on to the server, with the params given, and
 // returns the result as the server wrote it.
 func (u *upstream) forward(ctx context.Context, x *exchange, params Raw) (Raw, error) {
+	asker := x.asker(u)
+	if asker.Stateless && len(asker.Capabilities) != len(x.envelope.Capabilities) {
+		narrower := *x.envelope
+		narrower.Capabilities = asker.Capabilities
+		params = narrower.Put(params)
+	}
 	result, err := u.rounds(ctx, x, &source.Call{
-		Method: x.method, Params: params, Client: caller{x, u}, Asker: x.asker(u),
+		Method: x.method, Params: params, Client: caller{x, u}, Asker: asker,
 		Progress: progressToken(params), Began: x.began,
 	})
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
-		return nil, disowned(e)
+		raw, unreadable := unsigned(e.Raw(), "data")
+		if unreadable != nil {
+			return nil, source.Fail(source.ServerFailed, u.name, "its error has %v", unreadable)
+		}
+		return nil, protocol.ParseError(raw)
 	}
-	return unsigned(result), err
+	if err != nil {
+		return nil, err
+	}
+	if result, err = unsigned(result, "_meta"); err != nil {
+		return nil, source.Fail(source.ServerFailed, u.name, "its result has %v", err)
+	}
+	return result, nil
 }
 
 // within bounds what a request waits for before it is forwarded: that time and
@@ -72,54 +88,52 @@ func (c caller) Ask(ctx context.Context, method string, params Raw) (Raw, error)
 	return c.session.ask(ctx, q)
 }
 
-// unsigned takes garra's own word out of the result of a server: no server says
-// that garra refused a call, or what a person should do about it.
-func unsigned(result Raw) Raw {
-	if !maySign(result) {
-		return result
+// unsigned takes garra's own word out of what a server says under a member of a
+// result or an error: no server says that garra refused a call, or what a person
+// should do about it. It fails for what can't be read, but could be by another.
+func unsigned(raw Raw, member string) (Raw, error) {
+	if !maySign(raw) {
+		return raw, nil
 	}
-	obj, err := protocol.ParseObject(result)
-	if err != nil {
-		return result
+	obj, err := readable(raw)
+	if obj == nil {
+		return raw, err
 	}
-	if meta, signed := withoutOwn(obj.Get("_meta")); signed {
-		obj.Delete("_meta") // there may be more than one
-		obj.Set("_meta", meta)
-		return obj.Raw()
+	signed := false
+	for i := range obj.Members { // of several, a client could read any
+		m := &obj.Members[i]
+		if m.Name != member {
+			continue
+		}
+		holder, err := readable(m.Value)
+		if err != nil {
+			return nil, err
+		}
+		if holder != nil && holder.Get(metaError) != nil {
+			holder.Delete(metaError)
+			m.Value, signed = holder.Raw(), true
+		}
 	}
-	return result
+	if !signed {
+		return raw, nil
+	}
+	return obj.Raw(), nil
 }
 
-// disowned is unsigned for an error, where the word is in its data.
-func disowned(e *protocol.Error) *protocol.Error {
-	raw := e.Raw()
-	if !maySign(raw) {
-		return e
-	}
+// readable parses an object; nil without an error is what is none.
+func readable(raw Raw) (*protocol.Object, error) {
 	obj, err := protocol.ParseObject(raw)
+	if crowded, ok := errors.AsType[*protocol.CrowdedError](err); ok {
+		return nil, crowded
+	}
 	if err != nil {
-		return e
+		return nil, nil
 	}
-	if data, signed := withoutOwn(obj.Get("data")); signed {
-		obj.Delete("data")
-		obj.Set("data", data)
-		return protocol.ParseError(obj.Raw())
-	}
-	return e
+	return obj, nil
 }
 
 // maySign tells most texts that have no word of garra's from those that must be
 // looked at: a name can be written with escapes.
 func maySign(raw Raw) bool {
 	return bytes.Contains(raw, []byte("garra")) || bytes.Contains(raw, []byte(`\u00`))
-}
-
-// withoutOwn takes garra's member out of an object.
-func withoutOwn(raw Raw) (rest Raw, had bool) {
-	obj, err := protocol.ParseObject(raw)
-	if err != nil || obj.Get(metaError) == nil {
-		return raw, false
-	}
-	obj.Delete(metaError)
-	return obj.Raw(), true
 }

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"sync"
 
 	"github.com/garraia/garra/protocol"
 )
@@ -12,14 +13,19 @@ import (
 // "Subscriptions"): what the client asked to hear goes out under its id. It
 // implements outlet.
 type listening struct {
-	id    protocol.ID
-	out   outlet
-	wants map[string]bool // notifications, by method
+	id  protocol.ID
+	out outlet
+
+	mu    sync.Mutex      // guards wants
+	wants map[string]bool // notifications, by method; nil until the client was told
 }
 
 // push implements outlet: nothing else goes this way.
 func (l *listening) push(m *protocol.Message) bool {
-	if !m.IsNotification() || !l.wants[m.Method] {
+	l.mu.Lock()
+	wanted := l.wants[m.Method]
+	l.mu.Unlock()
+	if !wanted || !m.IsNotification() {
 		return false
 	}
 	return l.out.push(protocol.NewNotification(m.Method, l.tagged(m.Params)))
@@ -49,26 +55,29 @@ func (s *Session) listen(ctx context.Context, x *exchange) (Raw, error) {
 	if err != nil {
 		return nil, protocol.Errorf(protocol.CodeInvalidParams, "%s without notifications", x.method)
 	}
-	l := &listening{id: x.id, out: x.out, wants: make(map[string]bool)}
+	l := &listening{id: x.id, out: x.out}
 	listener := s.gateway.open(s.view, s.principal, l)
 	listener.greeted = true
 	defer listener.close()
 
-	agreed := protocol.Object{}
+	wants, agreed := make(map[string]bool), protocol.Object{}
 	for member, method := range listChanges() {
 		if string(wanted.Get(member)) == "true" && s.view.announces(method) {
-			l.wants[method] = true
+			wants[method] = true
 			agreed.Set(member, Raw("true"))
 		}
 	}
 	if uris := listener.subscribeAll(ctx, wanted.Get("resourceSubscriptions")); len(uris) > 0 {
-		l.wants[protocol.NoteResourceUpdated] = true
+		wants[protocol.NoteResourceUpdated] = true
 		agreed.Set("resourceSubscriptions", protocol.Array(uris))
 	}
 	ack := protocol.Object{}
 	ack.Set("notifications", agreed.Raw())
 	x.out.push(protocol.NewNotification(protocol.NoteAcknowledged, l.tagged(ack.Raw())))
-	if len(l.wants) > 0 {
+	l.mu.Lock()
+	l.wants = wants
+	l.mu.Unlock()
+	if len(wants) > 0 {
 		select {
 		case <-ctx.Done():
 		case <-listener.life.Done():

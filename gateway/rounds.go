@@ -5,6 +5,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -14,16 +15,43 @@ import (
 const maxRounds = 16
 
 // needsInput returns a result in which a server of the stateless era asks for
-// more instead of answering; nil for any other.
-func needsInput(result Raw) *protocol.Object {
-	if !bytes.Contains(result, []byte("input_required")) {
-		return nil
+// more instead of answering; nil for any other. It fails for one that can't be
+// read, but could be read by another.
+func needsInput(result Raw) (*protocol.Object, error) {
+	if !bytes.Contains(result, []byte("input_required")) && !bytes.Contains(result, []byte(`\u00`)) {
+		return nil, nil
 	}
 	obj, err := protocol.ParseObject(result)
-	if err != nil || string(obj.Get("resultType")) != `"input_required"` {
-		return nil
+	if crowded, ok := errors.AsType[*protocol.CrowdedError](err); ok {
+		return nil, crowded
 	}
-	return obj
+	if err != nil {
+		return nil, nil // no object is no question
+	}
+	for _, m := range obj.Members { // of several, a client could read any
+		if kind, _ := protocol.Text(m.Value); m.Name == "resultType" && kind == "input_required" {
+			return obj, nil
+		}
+	}
+	return nil, nil
+}
+
+// complete makes a result of a server of the handshake era one that a client of
+// the other can't take for a question.
+func complete(result Raw) Raw {
+	obj, err := protocol.ParseObject(result)
+	if err != nil {
+		return Raw(`{"resultType":"complete"}`) // it is no result, or none that can be read
+	}
+	obj.Delete("resultType")
+	obj.Set("resultType", Raw(`"complete"`))
+	return obj.Raw()
+}
+
+// isStateless reports whether the server is of the stateless era.
+func (u *upstream) isStateless() bool {
+	hello := u.src.Status().Hello
+	return hello != nil && hello.Revision.Stateless()
 }
 
 // rounds makes a call, and answers what a server of the stateless era asks on the
@@ -35,9 +63,22 @@ func (u *upstream) rounds(ctx context.Context, x *exchange, call *source.Call) (
 		if err != nil {
 			return nil, err
 		}
-		asks := needsInput(result)
+		if !u.isStateless() {
+			if x.envelope != nil {
+				result = complete(result)
+			}
+			return result, nil
+		}
+		asks, err := needsInput(result)
+		if err != nil {
+			return nil, source.Fail(source.ServerFailed, u.name, "its result has %v", err)
+		}
 		if asks == nil {
 			return result, nil
+		}
+		if asks, err = protocol.ParseObjectStrict(result); err != nil {
+			return nil, source.Fail(source.ServerFailed, u.name,
+				"it asks for input in a way that can't be read: %v", err)
 		}
 		if err := u.mayAsk(asks); err != nil {
 			return nil, err

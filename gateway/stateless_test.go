@@ -244,6 +244,46 @@ func TestStatelessServerAsks(t *testing.T) {
 	}
 }
 
+// No server gets roots, or makes a client of the stateless era answer a question,
+// by spelling that in an odd way.
+func TestQuestionsThatAreNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	modernServer := entry("m", "--no-handshake")
+	r.apply(entry("h"), modernServer)
+	roots := `{"r":{"method":"roots/list"}}`
+	for name, result := range map[string]string{
+		"plain":   `{"resultType":"input_required","inputRequests":` + roots + `}`,
+		"escaped": `{"result\u0054ype":"input_requir\u0065d","inputRequests":` + roots + `}`,
+		"twice":   `{"resultType":"input_required","resultType":"complete","inputRequests":` + roots + `}`,
+		"hidden method": `{"resultType":"input_required",` +
+			`"inputRequests":{"r":{"method":"roots/list","method":"x"}}}`,
+		"crowded": `{"resultType":"input_required",` + strings.Repeat(`"x":0,`, 20_000) +
+			`"inputRequests":` + roots + `}`,
+	} {
+		line := `{"jsonrpc":"2.0","id":$id,"result":` + result + `}`
+		say := `{"line":` + string(protocol.Quote(line)) + `}`
+		for _, server := range []string{"h", "m"} {
+			c := r.modern("/mcp/"+server, `{"roots":{}}`)
+			m := c.tool("say", say, "")
+			if strings.Contains(string(m.Result), "input_requir") {
+				t.Errorf("%s of %s: %.200s", name, server, m.Result)
+			}
+			old := r.connect(server, `{"roots":{}}`)
+			old.request("tools/call", callParams("say", say))
+			if old.wasAsked() {
+				t.Errorf("%s of %s: the client was asked", name, server)
+			}
+		}
+	}
+	// Where they are not forwarded, a server doesn't hear that there are any.
+	c := r.modern("/mcp/m", `{"roots":{},"sampling":{}}`)
+	if m := c.tool("params", `{}`, ""); strings.Contains(textOf(t, m.Result), "roots") ||
+		!strings.Contains(textOf(t, m.Result), "sampling") {
+		t.Errorf("the server heard %s", m.Result)
+	}
+}
+
 // A client of the handshake era has all of a server of the stateless era: its
 // greeting, news, subscriptions and logs.
 func TestHandshakeClientOfAStatelessServer(t *testing.T) {

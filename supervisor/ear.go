@@ -4,7 +4,8 @@ package supervisor
 
 import (
 	"context"
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,81 +17,109 @@ import (
 const (
 	listenForever = 100 * 365 * 24 * time.Hour // subscriptions/listen has no answer until its end
 	ackTimeout    = 10 * time.Second           // for a server to acknowledge it
+	maxEars       = 1000                       // resources of one server that are listened to
+	minReopen     = time.Second                // before a subscription that ended is made again
+	maxReopen     = time.Minute
 )
 
 // An ear hears what a server of the stateless era says outside of requests, over
-// one subscriptions/listen request at a time (MCP 2026-07-28, "Subscriptions").
-// It is safe for concurrent use.
+// subscriptions/listen (MCP 2026-07-28, "Subscriptions"): one request for its
+// lists, and one for each resource. None is ended before the server is, since
+// servers were seen that forget the others of a client with it; who wants to
+// hear what is for the gateway to know. It is safe for concurrent use.
 type ear struct {
 	link *link
-	caps Raw // of the server
 
-	turn chan struct{}         // holds one token: who changes what is heard
-	acks chan *protocol.Object // what the server agreed to, of the newest request
-	stop context.CancelFunc    // of the request that runs, nil when none does; for who has the turn
+	turn chan struct{}         // holds one token: who may wait for an acknowledgement
+	acks chan *protocol.Object // what the server agreed to, of the request whose turn it is
 
 	mu   sync.Mutex // guards uris
 	uris map[string]bool
 }
 
-func newEar(l *link, caps Raw) *ear {
+func newEar(l *link) *ear {
 	e := &ear{
-		link: l, caps: caps, turn: make(chan struct{}, 1), acks: make(chan *protocol.Object, 1),
-		uris: make(map[string]bool),
+		link: l, turn: make(chan struct{}, 1), acks: make(chan *protocol.Object, 1), uris: make(map[string]bool),
 	}
 	e.turn <- struct{}{}
 	return e
 }
 
-// open begins to hear what the server announces of itself.
-func (e *ear) open(ctx Context) error {
-	if err := e.takeTurn(ctx); err != nil {
-		return err
+// hearLists hears of changes of the lists that the server announces, until the
+// link ends.
+func (e *ear) hearLists(caps Raw) {
+	hello := source.Hello{Capabilities: caps}
+	wants := &protocol.Object{}
+	for _, kind := range []string{"tools", "prompts", "resources"} {
+		if hello.DeclaresChanges(kind) {
+			wants.Set(kind+"ListChanged", Raw("true"))
+		}
 	}
-	defer e.endTurn()
-	_, err := e.listen(ctx)
-	return err
-}
-
-func (e *ear) takeTurn(ctx Context) error {
-	select {
-	case <-e.turn:
-		return nil
-	case <-ctx.Done():
-		return cancelled(ctx, e.link.server)
+	if len(wants.Members) > 0 {
+		go e.keep(wants) // ends with the link
 	}
 }
 
-func (e *ear) endTurn() { e.turn <- struct{}{} }
-
-// watch adds a resource to what is heard, or takes it out. It fails when the
-// server doesn't agree.
-func (e *ear) watch(ctx Context, uri string, wanted bool) error {
-	if err := e.takeTurn(ctx); err != nil {
-		return err
+// keep listens, again and again, until the link ends or the server refuses to
+// be listened to.
+func (e *ear) keep(wants *protocol.Object) {
+	for wait := minReopen; ; wait = min(2*wait, maxReopen) {
+		_, ended, err := e.listen(e.link.life, wants)
+		if err == nil {
+			err = <-ended
+		}
+		if e.link.life.Err() != nil {
+			return
+		}
+		if refusal, ok := errors.AsType[*protocol.Error](err); ok {
+			e.link.trouble(fmt.Sprintf("changes of the server's lists are not heard: %.300s", refusal))
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-e.link.life.Done():
+			return
+		}
 	}
-	defer e.endTurn()
+}
+
+// subscribe hears of changes of a resource from now on. It fails when the server
+// doesn't agree.
+func (e *ear) subscribe(ctx Context, uri string) error {
 	e.mu.Lock()
-	had := e.uris[uri]
-	if wanted {
+	heard, full := e.uris[uri], len(e.uris) >= maxEars
+	e.mu.Unlock()
+	switch {
+	case heard:
+		return nil
+	case full:
+		return protocol.Errorf(protocol.CodeInternal, "%d resources of the server are listened to already", maxEars)
+	}
+	wants := &protocol.Object{}
+	wants.Set("resourceSubscriptions", protocol.Array([]Raw{protocol.Quote(uri)}))
+	agreed, ended, err := e.listen(ctx, wants)
+	if err != nil {
+		return err
+	}
+	if !agrees(agreed, uri) {
+		return protocol.Errorf(protocol.CodeInvalidParams, "the server does not announce changes of %.200q", uri)
+	}
+	e.note(uri, true)
+	go func() { // ends with the subscription, at the latest with the link
+		<-ended
+		e.note(uri, false)
+	}()
+	return nil
+}
+
+func (e *ear) note(uri string, heard bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if heard {
 		e.uris[uri] = true
 	} else {
 		delete(e.uris, uri)
 	}
-	e.mu.Unlock()
-	if had == wanted {
-		return nil
-	}
-	agreed, err := e.listen(ctx)
-	if err == nil && wanted && !agrees(agreed, uri) {
-		err = protocol.Errorf(protocol.CodeInvalidParams, "the server does not announce changes of %.200q", uri)
-	}
-	if err != nil && wanted {
-		e.mu.Lock()
-		delete(e.uris, uri)
-		e.mu.Unlock()
-	}
-	return err
 }
 
 // agrees reports whether a server acknowledged a resource.
@@ -105,66 +134,42 @@ func agrees(agreed *protocol.Object, uri string) bool {
 	})
 }
 
-// wishes is what is to be heard now; nil when that is nothing.
-func (e *ear) wishes() *protocol.Object {
-	hello := source.Hello{Capabilities: e.caps}
-	wants := &protocol.Object{}
-	for _, kind := range []string{"tools", "prompts", "resources"} {
-		if hello.DeclaresChanges(kind) {
-			wants.Set(kind+"ListChanged", Raw("true"))
-		}
+// listen sends one request and waits until the server acknowledges it. ended gets
+// what becomes of it.
+func (e *ear) listen(ctx Context, wants *protocol.Object) (agreed *protocol.Object, ended <-chan error, err error) {
+	select {
+	case <-e.turn:
+		defer func() { e.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, nil, cancelled(ctx, e.link.server)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.uris) > 0 {
-		var list []Raw
-		for _, uri := range slices.Sorted(maps.Keys(e.uris)) {
-			list = append(list, protocol.Quote(uri))
-		}
-		wants.Set("resourceSubscriptions", protocol.Array(list))
-	}
-	if len(wants.Members) == 0 {
-		return nil
-	}
-	return wants
-}
-
-// listen sends a request for all that is to be heard, and ends the one before once
-// the server has acknowledged it: nothing is missed between.
-func (e *ear) listen(ctx Context) (agreed *protocol.Object, err error) {
-	wants := e.wishes()
-	before := e.stop
-	e.stop = nil
-	if before != nil {
-		defer before()
-	}
-	if wants == nil {
-		return &protocol.Object{}, nil
-	}
-	params := protocol.Object{}
-	params.Set("notifications", wants.Raw())
-	life, stop := context.WithCancel(e.link.life)
-	e.stop = stop
 	select {
 	case <-e.acks: // of a request that was given up
 	default:
 	}
-	ended := make(chan error, 1)
-	go func() { // ends with stop, or with the link
+	params := protocol.Object{}
+	params.Set("notifications", wants.Raw())
+	life, stop := context.WithCancel(e.link.life)
+	over := make(chan error, 1)
+	go func() { // ends with the server's answer, with stop, or with the link
+		defer stop()
 		_, err := e.link.call(life, &source.Call{Method: protocol.MethodListen, Params: params.Raw()},
 			budget{timeout: listenForever, began: time.Now()})
-		ended <- err
+		over <- err
 	}()
 	limit, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
 	select {
 	case agreed = <-e.acks:
-		return agreed, nil
-	case err = <-ended:
-		return &protocol.Object{}, err
+		return agreed, over, nil
+	case err = <-over:
+		if err == nil {
+			err = protocol.Errorf(protocol.CodeInvalidParams, "the server agreed to no subscription")
+		}
+		return nil, nil, err
 	case <-limit.Done():
-		return &protocol.Object{}, source.Fail(source.CallTimeout, e.link.server,
-			"it acknowledged no subscription in time")
+		stop()
+		return nil, nil, source.Fail(source.CallTimeout, e.link.server, "it acknowledged no subscription in time")
 	}
 }
 

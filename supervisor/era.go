@@ -74,12 +74,9 @@ func (a *attendance) discover(ctx Context) (*source.Hello, error) {
 		Result: result, Revision: protocol.LatestStateless, Capabilities: obj.Get("capabilities"),
 	}
 	hello.Instructions, _ = protocol.Text(obj.Get("instructions")) // absent is empty
-	a.link.stateless, a.link.ear = true, newEar(a.link, hello.Capabilities)
-	go func() { // ends with the server's answer, at the latest with the link
-		if err := a.link.ear.open(a.link.life); err != nil && a.link.life.Err() == nil {
-			a.link.trouble("the server's announcements are not heard: " + err.Error())
-		}
-	}()
+	ear := newEar(a.link)
+	a.link.ear.Store(ear)
+	ear.hearLists(hello.Capabilities)
 	return hello, nil
 }
 
@@ -97,10 +94,10 @@ func envelopeOf(asker source.Asker) *protocol.Envelope {
 
 // addressed writes the params of a request for the era of the link's server.
 func (l *link) addressed(params Raw, asker source.Asker) Raw {
-	switch {
-	case l.stateless && !asker.Stateless:
+	switch stateless := l.ear.Load() != nil; {
+	case stateless && !asker.Stateless:
 		return envelopeOf(asker).Put(params)
-	case !l.stateless && asker.Stateless:
+	case !stateless && asker.Stateless:
 		return protocol.Open(params)
 	}
 	return params
@@ -109,13 +106,15 @@ func (l *link) addressed(params Raw, asker source.Asker) Raw {
 // own answers a request for a server of the stateless era that this era doesn't
 // have; done is false for any other.
 func (l *link) own(ctx Context, c *source.Call) (result Raw, done bool, err error) {
-	if !l.stateless {
+	ear := l.ear.Load()
+	if ear == nil {
 		return nil, false, nil
 	}
 	switch c.Method {
-	case protocol.MethodSetLevel, protocol.MethodPing: // a level goes with each request
+	case protocol.MethodSetLevel, protocol.MethodPing, protocol.MethodUnsubscribe:
+		// A level goes with each request, and what nobody wants any more is dropped.
 		return Raw("{}"), true, nil
-	case protocol.MethodSubscribe, protocol.MethodUnsubscribe:
+	case protocol.MethodSubscribe:
 		params, err := protocol.ParseObject(c.Params)
 		if err != nil {
 			return nil, true, protocol.Errorf(protocol.CodeInvalidParams, "%s without params", c.Method)
@@ -124,7 +123,7 @@ func (l *link) own(ctx Context, c *source.Call) (result Raw, done bool, err erro
 		if err != nil {
 			return nil, true, protocol.Errorf(protocol.CodeInvalidParams, "%s without a uri", c.Method)
 		}
-		if err := l.ear.watch(ctx, uri, c.Method == protocol.MethodSubscribe); err != nil {
+		if err := ear.subscribe(ctx, uri); err != nil {
 			return nil, true, err
 		}
 		return Raw("{}"), true, nil

@@ -16,13 +16,14 @@ import (
 // belongs to, news of the server itself to whoever watches it, and everything
 // else to the one client that has calls in flight, if it is one.
 func (l *link) told(m *protocol.Message) {
-	if l.ear != nil {
+	ear := l.ear.Load()
+	if ear != nil {
 		m.Params = untagged(m.Params)
 	}
 	switch m.Method {
 	case protocol.NoteAcknowledged:
-		if l.ear != nil {
-			l.ear.acknowledged(m.Params)
+		if ear != nil {
+			ear.acknowledged(m.Params)
 		}
 		return
 	case protocol.NoteProgress:

@@ -49,9 +49,7 @@ type link struct {
 	failure *source.Failure                    // set once: the link is closed
 	asked   map[protocol.ID]context.CancelFunc // requests of the server that wait for an answer
 
-	stateless bool // the server is of the era without a handshake; set before anybody calls
-	ear       *ear // of such a server
-
+	ear      atomic.Pointer[ear]     // of a server of the stateless era; nil for one with a handshake
 	answered atomic.Bool             // a result came
 	stray    atomic.Pointer[string]  // the last line that was no message
 	notes    chan struct{}           // holds one token for each notification that waits for the server

@@ -16,6 +16,7 @@ type call struct {
 	ctx    context.Context // ends when the client cancels the call
 	cancel context.CancelFunc
 	id     json.RawMessage
+	params json.RawMessage
 	args   map[string]json.RawMessage
 	token  json.RawMessage // for progress, or nil
 }
@@ -41,7 +42,7 @@ func (s *server) callTool(m *message) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &call{
 		server: s, ctx: ctx, cancel: cancel,
-		id: m.ID, args: params.Arguments, token: params.Meta.ProgressToken,
+		id: m.ID, params: m.Params, args: params.Arguments, token: params.Meta.ProgressToken,
 	}
 	s.mu.Lock()
 	s.running[string(c.id)] = c

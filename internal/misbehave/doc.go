@@ -98,6 +98,7 @@
 //	ask_flood {method, n}  n requests to the client at once, waiting for no answer
 //	emit {method, params}  sends that notification
 //	log {level, text}      sends notifications/message
+//	params                 the params of the call itself
 //	heard                  the methods of the requests so far, but for tools/call
 //	say {line}             sends that line, with its id for $id, instead of an answer
 //	weird                  a result that a typed proxy damages

@@ -47,6 +47,7 @@ func tools() []*tool {
 		{name: "ask_elicitation", schema: object("text"), run: askElicitation},
 		{name: "ask_and_cancel", schema: object(), serial: true, run: askAndCancel},
 		{name: "ask_progress", schema: object(), run: askProgress},
+		{name: "params", schema: object(), run: func(c *call) string { return textResult(string(c.params)) }},
 		{name: "heard", schema: object(), serial: true, run: heard},
 		{name: "ask_flood", schema: object("method", "n"), serial: true, run: askFlood},
 		{name: "emit", schema: object("method", "params"), serial: true, run: emit},
