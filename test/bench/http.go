@@ -52,7 +52,7 @@ func (e *endpoint) openHTTP(callers int) (*session, error) {
 			return nil, err
 		}
 		c.id = i * 10_000_000 // ids are of the session
-		closers = append(closers, c.conn)
+		closers = append(closers, c)
 		s.callers = append(s.callers, c)
 		if i > 0 {
 			continue
@@ -66,23 +66,34 @@ func (e *endpoint) openHTTP(callers int) (*session, error) {
 	return s, nil
 }
 
-// dial connects; session is the id of one that exists, or empty.
+// dial returns a caller with a connection; session is the id of one that exists,
+// or empty.
 func (e *endpoint) dial(session string) (*httpCaller, error) {
-	host := e.url.Host
-	if e.url.Port() == "" {
-		host = net.JoinHostPort(e.url.Hostname(), e.url.Scheme)
+	c := &httpCaller{endpoint: e, session: session}
+	c.head = e.appendHead(nil, "POST", e.url.RequestURI(), session)
+	return c, c.connect()
+}
+
+// connect opens a connection.
+func (c *httpCaller) connect() error {
+	u := c.endpoint.url
+	host := u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), u.Scheme)
 	}
 	conn, err := net.DialTimeout("tcp", host, patience)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", e.url, err)
+		return fmt.Errorf("connecting to %s: %w", u, err)
 	}
-	if e.url.Scheme == "https" {
-		conn = tls.Client(conn, &tls.Config{ServerName: e.url.Hostname()})
+	if u.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{ServerName: u.Hostname()})
 	}
-	c := &httpCaller{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), session: session}
-	c.head = e.appendHead(nil, "POST", e.url.RequestURI(), session)
-	return c, nil
+	c.conn, c.in, c.used = conn, bufio.NewReaderSize(conn, 64<<10), time.Now()
+	return nil
 }
+
+// Close closes the connection.
+func (c *httpCaller) Close() error { return c.conn.Close() }
 
 // appendHead appends the head of a request but for its last line.
 func (e *endpoint) appendHead(dst []byte, method, target, session string) []byte {
@@ -103,14 +114,16 @@ func (e *endpoint) appendHead(dst []byte, method, target, session string) []byte
 
 // An httpCaller makes calls over one connection that is kept.
 type httpCaller struct {
-	conn    net.Conn
-	in      *bufio.Reader
-	head    []byte // of all requests
-	session string
-	request []byte
-	frame   []byte
-	body    []byte
-	id      int
+	endpoint *endpoint
+	conn     net.Conn
+	in       *bufio.Reader
+	used     time.Time // when the connection last was
+	head     []byte    // of all requests
+	session  string
+	request  []byte
+	frame    []byte
+	body     []byte
+	id       int
 }
 
 // begin initializes a session, whose id it keeps.
@@ -155,11 +168,20 @@ func (c *httpCaller) post(body []byte) (reply, error) {
 	if r.session != "" {
 		c.session = r.session
 	}
-	return r, c.readBody(r)
+	err = c.readBody(r)
+	c.used = time.Now()
+	return r, err
 }
 
-// send writes a request.
+// send writes a request, over a new connection when the last one was not used for
+// long: servers close such, Node.js after five seconds.
 func (c *httpCaller) send(body []byte) error {
+	if time.Since(c.used) > 2*time.Second {
+		c.conn.Close()
+		if err := c.connect(); err != nil {
+			return err
+		}
+	}
 	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return fmt.Errorf("setting a deadline: %w", err)
 	}

@@ -21,7 +21,7 @@ func (e *endpoint) openSSE(callers int) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	closers := []io.Closer{stream.conn}
+	closers := []io.Closer{stream}
 	s := &session{close: func() {
 		for _, c := range closers {
 			c.Close()
@@ -46,7 +46,7 @@ func (e *endpoint) openSSE(callers int) (*session, error) {
 			s.close()
 			return nil, err
 		}
-		closers = append(closers, c.conn)
+		closers = append(closers, c)
 		c.head = e.appendHead(nil, "POST", e.path(string(target)), "")
 		s.callers = append(s.callers, &streamCaller{shared, c, waiter{ready: make(chan struct{}, 1)}})
 	}
