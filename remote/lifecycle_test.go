@@ -5,6 +5,8 @@ package remote
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +20,11 @@ import (
 type stage struct {
 	*Server
 	t      *testing.T
+	broken atomic.Bool // the references can't be resolved
+
+	mu     sync.Mutex // guards what follows
 	runs   []*play
-	events []source.Event
-	broken bool // the references can't be resolved
+	states []source.State
 }
 
 // A play is a run that does as it is told.
@@ -38,12 +42,14 @@ func scene(t *testing.T, name string, do func(t *testing.T, s *stage)) {
 			s := &stage{t: t}
 			standard := standardLimits()
 			options := &Options{limits: &standard, Hooks: source.Hooks{Event: func(e source.Event) {
-				s.events = append(s.events, e) // from the owner's goroutine only
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.states = append(s.states, e.State)
 			}}}
 			entry := entryOf("s")
 			s.Server = newServer(entry, options)
 			s.launch = s.play
-			s.mended = func(*mcpconfig.Server) bool { return !s.broken }
+			s.mended = func(*mcpconfig.Server) bool { return !s.broken.Load() }
 			s.begin(entry)
 			synctest.Wait()
 			do(t, s)
@@ -62,7 +68,9 @@ func entryOf(name string) *mcpconfig.Server {
 
 func (s *stage) play(ctx Context, o order, report func(progress)) {
 	p := &play{order: o, report: report, ctx: ctx, end: make(chan outcome)}
+	s.mu.Lock()
 	s.runs = append(s.runs, p) // the owner starts one at a time
+	s.mu.Unlock()
 	out := outcome{}
 	select {
 	case out = <-p.end:
@@ -74,7 +82,16 @@ func (s *stage) play(ctx Context, o order, report func(progress)) {
 // last returns the run of the moment.
 func (s *stage) last() *play {
 	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.runs[len(s.runs)-1]
+}
+
+// count returns how many runs there were.
+func (s *stage) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.runs)
 }
 
 func (s *stage) ready() {
@@ -105,14 +122,14 @@ func (s *stage) is(want source.State) source.Status {
 // startsAfter makes sure that the next run comes within the given times.
 func (s *stage) startsAfter(least, most time.Duration) {
 	s.t.Helper()
-	n := len(s.runs)
+	n := s.count()
 	pass(least - time.Millisecond)
 	synctest.Wait()
-	if len(s.runs) != n {
+	if s.count() != n {
 		s.t.Fatalf("it was tried again before %s", least)
 	}
 	pass(most - least + 2*time.Millisecond)
-	if s.is(source.Starting); len(s.runs) != n+1 {
+	if s.is(source.Starting); s.count() != n+1 {
 		s.t.Fatalf("it was not tried again within %s", most)
 	}
 }
@@ -141,7 +158,7 @@ func TestLifecycle(t *testing.T) {
 			}
 		}
 		s.is(source.Parked)
-		n := len(s.runs)
+		n := s.count()
 		results := make(chan error, 10)
 		for range 10 {
 			go func() { // ends with the call; the test waits for its error
@@ -156,8 +173,8 @@ func TestLifecycle(t *testing.T) {
 		}
 		_, err := s.Hello(t.Context())
 		failed(t, err, source.ServerParked)
-		if len(s.runs) != n+1 {
-			t.Errorf("%d runs for ten calls", len(s.runs)-n)
+		if s.count() != n+1 {
+			t.Errorf("%d runs for ten calls", s.count()-n)
 		}
 	})
 }
@@ -187,13 +204,13 @@ func TestLifecycleOfSessions(t *testing.T) {
 		failed(t, err, source.ServerFailed)
 		s.startsAfter(10*time.Second, 10*time.Second)
 		s.ends(outcome{permanent: true})
-		s.broken = true
-		n := len(s.runs)
+		s.broken.Store(true)
+		n := s.count()
 		pass(time.Hour)
-		if s.is(source.Failed); len(s.runs) != n {
-			t.Errorf("%d runs while a reference was unresolved", len(s.runs)-n)
+		if s.is(source.Failed); s.count() != n {
+			t.Errorf("%d runs while a reference was unresolved", s.count()-n)
 		}
-		s.broken = false
+		s.broken.Store(false)
 		s.startsAfter(0, 20*time.Second)
 		s.ready()
 	})
@@ -243,12 +260,10 @@ func TestCommands(t *testing.T) {
 			source.Starting, source.Ready, source.Stopping, source.Starting, source.Backoff,
 			source.Starting, source.Stopping, source.Stopped,
 		}
-		var got []source.State
-		for _, e := range s.events {
-			got = append(got, e.State)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%v", got)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !slices.Equal(s.states, want) {
+			t.Errorf("%v", s.states)
 		}
 	})
 	scene(t, "gone", func(t *testing.T, s *stage) {

@@ -130,9 +130,10 @@ func (r *runner) greet(ctx Context, o order, over func(*link) wire) (*link, *sou
 	if m == nil {
 		return l, hello, nil
 	}
-	m.failure = r.inTime(ctx, o, m.failure)
-	l.close(m.failure)
-	return nil, nil, m
+	told := *m // others may be reading the mishap itself
+	told.failure = r.inTime(ctx, o, m.failure)
+	l.close(told.failure)
+	return nil, nil, &told
 }
 
 // inTime tells a start that took too long from one that was stopped.
@@ -170,8 +171,10 @@ func (r *runner) handshake(ctx Context, l *link, o order) (*source.Hello, *misha
 	l.answered.Store(false) // that was no answer to a call
 	l.wire.greeted(hello.Revision)
 	ready := &parcel{message: protocol.NewNotification(protocol.NoteInitialized, nil)}
-	if m := l.wire.send(ctx, ready); m != nil {
+	if m := l.wire.send(ctx, ready); m != nil && (m.ends || ctx.Err() != nil) {
 		return nil, m
+	} else if m != nil {
+		l.trouble("the server did not take " + protocol.NoteInitialized + ": " + m.failure.Message)
 	}
 	return hello, nil
 }
