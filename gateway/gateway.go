@@ -94,7 +94,6 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 // Close ends all sessions and forgets all servers.
 func (g *Gateway) Close() {
 	g.EndSessions(func(string) bool { return true })
-	g.parleys.endAll()
 	g.mu.Lock()
 	upstreams := g.upstreams
 	g.upstreams = make(map[string]*upstream)

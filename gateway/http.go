@@ -93,6 +93,10 @@ func (h *httpHandler) post(w http.ResponseWriter, r *http.Request) {
 		refuseRequest(w, http.StatusBadRequest, protocol.ID{}, parseError(err))
 		return
 	}
+	if len(messages) == 1 && isStateless(r, messages[0]) {
+		h.stateless(w, r, messages[0]) // whoever has a session besides
+		return
+	}
 	s.exchange(w, r, messages, body[0] == '[')
 }
 

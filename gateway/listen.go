@@ -9,6 +9,9 @@ import (
 	"github.com/garraia/garra/protocol"
 )
 
+// maxListened bounds the resources of one subscriptions/listen.
+const maxListened = 1000
+
 // A listening is a subscriptions/listen request while it runs (MCP 2026-07-28,
 // "Subscriptions"): what the client asked to hear goes out under its id. It
 // implements outlet.
@@ -78,6 +81,7 @@ func (s *Session) listen(ctx context.Context, x *exchange) (Raw, error) {
 	l.wants = wants
 	l.mu.Unlock()
 	if len(wants) > 0 {
+		defer s.pause()()
 		select {
 		case <-ctx.Done():
 		case <-listener.life.Done():
@@ -92,6 +96,7 @@ func (s *Session) subscribeAll(ctx context.Context, list Raw) (agreed []Raw) {
 	if err != nil {
 		return nil // none are wanted
 	}
+	uris = uris[:min(len(uris), maxListened)] // what isn't agreed to isn't acknowledged
 	for _, uri := range uris {
 		params := protocol.Object{}
 		params.Set("uri", uri)

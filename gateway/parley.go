@@ -16,7 +16,8 @@ import (
 
 const (
 	parleyTTL  = 5 * time.Minute // for a client to come back with what it was asked
-	maxParleys = 1000            // that wait for their clients
+	maxParleys = 100             // of one principal, and of one server, that wait for their clients
+	maxKept    = 1 << 20         // bytes of a result that came while its client was away
 
 	// parleyPrefix tells a requestState of garra's from one of a server's own.
 	parleyPrefix = "garra:"
@@ -31,6 +32,7 @@ const (
 type parley struct {
 	gateway   *Gateway
 	principal string
+	view      view
 	digest    [sha256.Size]byte // of the request
 	life      context.Context
 	end       context.CancelCauseFunc
@@ -74,18 +76,51 @@ func (s *Session) parleyOf(x *exchange) (*parley, error) {
 		return s.gateway.resume(s, x, state, params.Get("inputResponses"), digest)
 	}
 	p := &parley{
-		gateway: s.gateway, principal: s.principal, digest: digest, out: x.out,
+		gateway: s.gateway, principal: s.principal, view: s.view, digest: digest, out: x.out,
 		asked: make(chan *question), done: make(chan parleyEnd, 1),
 	}
+	// Who asks the same again has given up the first time.
+	s.gateway.parleys.endIf(p.same)
 	p.life, p.end = context.WithCancelCause(context.Background())
+	forget := func() bool { return true }
+	if !s.guest { // a client on a pipe doesn't come back over another
+		forget = context.AfterFunc(s.life, func() { p.end(context.Cause(s.life)) })
+	}
 	inner := *x
 	inner.ctx, inner.out, inner.parley = p.life, p, p
 	go func() { // ends with the call, at the latest when the client doesn't come back
+		defer forget()
 		defer p.end(nil)
 		result, err := s.view.request(p.life, &inner)
+		if len(result) > maxKept && p.isParked() {
+			result, err = nil, protocol.Errorf(protocol.CodeInternal,
+				"the answer of %d bytes was dropped: it came while the client was asked", len(result))
+		}
 		p.done <- parleyEnd{result, err}
 	}()
 	return p, nil
+}
+
+// same reports whether another call is the same one.
+func (p *parley) same(other *parley) bool {
+	return p.principal == other.principal && p.view == other.view && p.digest == other.digest
+}
+
+// server is the one that asks.
+func (p *parley) server() *upstream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		return nil
+	}
+	return p.open.from
+}
+
+// isParked reports whether the client is to come back.
+func (p *parley) isParked() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out == nil
 }
 
 // requestDigest identifies what a request asks for, whichever way it came.
@@ -120,9 +155,10 @@ func (p *parley) park(q *question) (Raw, error) {
 	p.out, p.open = nil, q
 	p.mu.Unlock()
 	if !p.gateway.parleys.put(state, p) {
-		p.end(source.Fail(source.CallCancelled, q.from.name, "too many calls wait for their clients"))
-		end := <-p.done
-		return end.result, end.err
+		full := source.Fail(source.ServerFailed, q.from.name, "it asks too many clients at the same time")
+		p.end(full)
+		<-p.done
+		return nil, full
 	}
 	ask := protocol.Object{}
 	ask.Set("method", protocol.Quote(q.method))
@@ -172,7 +208,8 @@ func (p *parley) push(m *protocol.Message) bool {
 func (g *Gateway) resume(
 	s *Session, x *exchange, state string, responses Raw, digest [sha256.Size]byte,
 ) (*parley, error) {
-	p := g.parleys.take(state, func(p *parley) bool { return p.principal == s.principal && p.digest == digest })
+	wanted := &parley{principal: s.principal, view: s.view, digest: digest}
+	p := g.parleys.take(state, wanted.same)
 	if p == nil {
 		return nil, protocol.Errorf(protocol.CodeInvalidParams,
 			"this requestState is of no call that waits: it was used, it expired, or the request is another one")
@@ -182,7 +219,7 @@ func (g *Gateway) resume(
 	p.out, p.open = x.out, nil
 	p.mu.Unlock()
 	answers, err := protocol.ParseObject(responses)
-	if err != nil || answers.Get(inputKey) == nil {
+	if err != nil || answers.Get(inputKey).Kind() != '{' {
 		go func() { // ends when next takes it, at the latest with the call
 			select {
 			case p.asked <- q:
@@ -198,7 +235,7 @@ func (g *Gateway) resume(
 // parleys are the calls that wait for their clients, by state. It is safe for
 // concurrent use.
 type parleys struct {
-	mu    sync.Mutex // guards waiting
+	mu    sync.Mutex // guards byKey
 	byKey map[string]*parleyWait
 }
 
@@ -212,11 +249,20 @@ type parleyWait struct {
 func (ps *parleys) put(state string, p *parley) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if len(ps.byKey) >= maxParleys {
-		return false
-	}
 	if ps.byKey == nil {
 		ps.byKey = make(map[string]*parleyWait)
+	}
+	own, server := 0, 0
+	for _, w := range ps.byKey {
+		if w.parley.principal == p.principal {
+			own++
+		}
+		if w.parley.server() == p.server() {
+			server++
+		}
+	}
+	if max(own, server) >= maxParleys {
+		return false
 	}
 	ps.byKey[state] = &parleyWait{p, time.AfterFunc(parleyTTL, func() {
 		if ps.take(state, func(*parley) bool { return true }) != nil {
@@ -239,13 +285,15 @@ func (ps *parleys) take(state string, fits func(*parley) bool) *parley {
 	return w.parley
 }
 
-// endAll ends every call that waits.
-func (ps *parleys) endAll() {
+// endIf ends the calls that wait and fit.
+func (ps *parleys) endIf(fits func(*parley) bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for state, w := range ps.byKey {
-		w.timer.Stop()
-		w.parley.end(errEnded)
-		delete(ps.byKey, state)
+		if fits(w.parley) {
+			w.timer.Stop()
+			w.parley.end(&source.CancelError{Reason: "the client gave it up"})
+			delete(ps.byKey, state)
+		}
 	}
 }

@@ -11,8 +11,11 @@ import (
 	"github.com/garraia/garra/source"
 )
 
-// maxRounds bounds how often one call may ask its client.
-const maxRounds = 16
+// Bounds of what one call may ask its client.
+const (
+	maxRounds    = 16
+	maxQuestions = 32 // of each round
+)
 
 // needsInput returns a result in which a server of the stateless era asks for
 // more instead of answering; nil for any other. It fails for one that can't be
@@ -98,6 +101,9 @@ func (u *upstream) mayAsk(asks *protocol.Object) error {
 	requests, err := protocol.ParseObject(asks.Get("inputRequests"))
 	if err != nil {
 		return nil // it asks for nothing but to be called again
+	}
+	if len(requests.Members) > maxQuestions {
+		return source.Fail(source.ServerFailed, u.name, "it asked %d questions at once", len(requests.Members))
 	}
 	for _, m := range requests.Members {
 		if method, _ := inputRequest(m.Value); method == protocol.MethodRootsList && !u.forwardsRoots() {

@@ -35,6 +35,7 @@ type Session struct {
 	gateway   *Gateway
 	view      view
 	own       outlet // for what belongs to no request
+	guest     bool   // as long as one request, and no longer
 	life      context.Context
 	end       context.CancelCauseFunc
 
@@ -59,13 +60,18 @@ var errEnded = errors.New("the session has ended")
 // open starts a session. The outlet is for messages that belong to no request.
 func (g *Gateway) open(v view, principal string, own outlet) *Session {
 	s := g.newSession(v, principal, own)
-	g.mu.Lock()
-	g.sessions[s.id] = s
-	g.mu.Unlock()
+	g.keep(s)
 	return s
 }
 
-// newSession makes a session that hears no news.
+// keep has a session hear of news, and of its principal's end.
+func (g *Gateway) keep(s *Session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sessions[s.id] = s
+}
+
+// newSession makes a session that nobody knows yet.
 func (g *Gateway) newSession(v view, principal string, own outlet) *Session {
 	s := &Session{
 		id: rand.Text(), principal: principal, gateway: g, view: v, own: own,
@@ -89,8 +95,10 @@ func (s *Session) close() {
 	}
 }
 
-// EndSessions ends the sessions whose principal is named.
+// EndSessions ends the sessions whose principal is named, and calls of it that wait
+// to be taken up.
 func (g *Gateway) EndSessions(named func(principal string) bool) {
+	g.parleys.endIf(func(p *parley) bool { return named(p.principal) })
 	for _, s := range g.allSessions() {
 		if named(s.principal) {
 			s.close()
@@ -174,6 +182,17 @@ func (s *Session) serve(ctx context.Context, m *protocol.Message, out outlet) {
 		out.push(protocol.NewError(m.ID, asError(err)))
 	default:
 		out.push(protocol.NewResult(m.ID, result))
+	}
+}
+
+// pause takes a request that only waits for news out of those that are waited for
+// at the end of a session, until resume is called.
+func (s *Session) pause() (resume func()) {
+	s.handedOver()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.active++
 	}
 }
 

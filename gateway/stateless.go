@@ -47,6 +47,10 @@ func checkEnvelope(x *exchange) error {
 	if x.envelope.Capabilities.Kind() != '{' {
 		return protocol.Errorf(protocol.CodeInvalidParams, "_meta has no object %q", protocol.MetaCapabilities)
 	}
+	if level := x.envelope.LogLevel; level != "" && severity(level) < 0 {
+		return protocol.Errorf(protocol.CodeInvalidParams, "%q in _meta is no log level: %.40q",
+			protocol.MetaLogLevel, level)
+	}
 	return nil
 }
 

@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/protocol"
 )
 
@@ -428,4 +430,75 @@ func TestClosingTheResponseCancels(t *testing.T) {
 		_, err := os.Stat(marker)
 		return err == nil
 	})
+}
+
+// The end of a principal is that of its requests and of its calls that wait.
+func TestEndSessionsEndsStatelessRequests(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.modern("/mcp/a", `{"elicitation":{}}`)
+	key, _, state := asked(t, c.tool("ask_elicitation", `{"text":"?"}`, ""))
+	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{` + envelope(`{}`) +
+		`,"notifications":{"toolsListChanged":true}}}`
+	headers := []string{"Mcp-Protocol-Version", modern, "Mcp-Method", "subscriptions/listen"}
+	stream := c.do(t.Context(), http.MethodPost, body, headers...)
+	next := events(t, stream.Body)
+	next()
+	r.gateway.EndSessions(func(principal string) bool { return principal == "ann" })
+	for data := "x"; data != ""; {
+		_, data = next() // until the stream ends
+	}
+	m := c.tool("ask_elicitation", `{"text":"?"}`, reply(key, state, `{"action":"accept"}`))
+	if m.Error == nil || !strings.Contains(string(m.Error), "-32602") {
+		t.Errorf("%s %s", m.Result, m.Error)
+	}
+	if status, body := c.post(body, append(headers, "Accept", "application/json")...); status != 406 {
+		t.Errorf("a stream for who takes none: %d %s", status, body)
+	}
+}
+
+// A client that begins again has given up the first time, and holds nobody up.
+func TestACallThatIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a"))
+	c := r.modern("/mcp/a", `{"elicitation":{}}`)
+	for range 5 {
+		asked(t, c.tool("ask_elicitation", `{"text":"?"}`, ""))
+	}
+	key, _, state := asked(t, c.tool("ask_elicitation", `{"text":"?"}`, ""))
+	m := c.tool("ask_elicitation", `{"text":"?"}`, reply(key, state, `{"action":"accept","content":{"n":7}}`))
+	if !strings.Contains(string(m.Result), `\"n\":7`) {
+		t.Errorf("%s %s", m.Result, m.Error)
+	}
+}
+
+// A client on a pipe that listens is not waited for when it has closed its side.
+func TestAPipeThatListensEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a", "--caps", `{"tools":{"listChanged":true}}`))
+	in, say := io.Pipe()
+	hear, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { // ends with the pipe
+		ended <- r.gateway.ServePipe(context.Background(), in, out, gateway.PipeClient{Principal: "test"})
+		out.Close()
+	}()
+	fmt.Fprintf(say, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{%s,`+
+		`"notifications":{"toolsListChanged":true}}}`+"\n", envelope(`{}`))
+	frames := protocol.NewReader(hear, 0)
+	if frame, err := frames.Next(); err != nil || !strings.Contains(string(frame), "acknowledged") {
+		t.Fatalf("%s, %v", frame, err)
+	}
+	go io.Copy(io.Discard, hear) // ends with out
+	began := time.Now()
+	say.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 8*time.Second { // a request in flight would have ten
+		t.Errorf("it took %v", took)
+	}
 }

@@ -45,12 +45,19 @@ func (h *httpHandler) stateless(w http.ResponseWriter, r *http.Request, m *proto
 		refuseRequest(w, statusOf(e.Code), m.ID, e)
 		return
 	}
+	oneWay := !accepts(r, "text/event-stream")
+	if oneWay && m.Method == protocol.MethodListen {
+		refuse(w, http.StatusNotAcceptable, protocol.CodeInvalidRequest,
+			"%s needs Accept: text/event-stream", m.Method)
+		return
+	}
 	s := &httpSession{guest: true}
 	s.standing = newStream("0", 0, &s.backlog)
 	s.Session = h.gateway.guest(v, h.principal(r))
+	defer s.close()
 	defer s.end(&source.CancelError{Reason: "the client closed the response"})
 	t := newStream("", 1, &s.backlog)
-	t.oneWay = !accepts(r, "text/event-stream")
+	t.oneWay = oneWay
 	t.connected(1)
 	s.receive(m, t)
 	if t.oneWay {
@@ -60,12 +67,19 @@ func (h *httpHandler) stateless(w http.ResponseWriter, r *http.Request, m *proto
 	s.respond(w, r, t, false)
 }
 
-// guest is a session that is as long as one request, and has said nothing before.
+// guest is a session that is as long as one request: it has said nothing before,
+// and hears no news.
 func (g *Gateway) guest(v view, principal string) *Session {
-	s := g.newSession(v, principal, nil)
-	s.greeted = true
+	s := g.newSession(v, principal, deaf{})
+	s.greeted, s.guest = true, true
+	g.keep(s)
 	return s
 }
+
+// A deaf outlet takes nothing.
+type deaf struct{}
+
+func (deaf) push(*protocol.Message) bool { return false }
 
 // statusOf is the HTTP status of an error (MCP 2026-07-28, "Transports").
 func statusOf(code int) int {
@@ -88,6 +102,9 @@ func (g *Gateway) checkHeaders(r *http.Request, m *protocol.Message, v view) *pr
 		return protocol.Errorf(protocol.CodeHeaderMismatch, "no %s header", headerRevision)
 	case envelope == nil:
 		return protocol.Errorf(protocol.CodeInvalidParams, "_meta has no %q", protocol.MetaRevision)
+	case len(r.Header.Values(headerRevision)) > 1, len(r.Header.Values(headerMethod)) > 1,
+		len(r.Header.Values(headerName)) > 1:
+		return protocol.Errorf(protocol.CodeHeaderMismatch, "a header is there twice")
 	case said != string(envelope.Revision):
 		return mismatch(headerRevision, said, string(envelope.Revision))
 	case r.Header.Get(headerMethod) != m.Method:

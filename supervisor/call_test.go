@@ -336,7 +336,7 @@ func TestCallOfAServerThatStarts(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	_, err := r.Server("never").Call(t.Context(), within(200*time.Millisecond, tool("echo", nil)))
-	contains(t, failed(t, err, source.CallTimeout).Message, "the server is starting")
+	contains(t, failed(t, err, source.CallTimeout).Message, "the server is in state starting")
 }
 
 // An entry's own call timeout is over when it was spent on waiting.
