@@ -34,7 +34,7 @@ func BenchmarkCall(b *testing.B) {
 		entry := entryOf("s")
 		entry.URL = server.URL
 		s := newServer(entry, &options)
-		r := &runner{options: &options, client: newClient(&options)}
+		r := &runner{&options}
 		s.launch, s.mended = r.launch, r.resolvable
 		s.begin(entry)
 		for b.Loop() {

@@ -30,7 +30,7 @@ const (
 	typeStream = "text/event-stream"
 )
 
-// newClient returns the client of one server: what one does, no other feels.
+// newClient returns the client of one run: what one server does, no other feels.
 // The time of a request is that of its context alone.
 func newClient(options *Options) *http.Client {
 	g := newGuard(options)

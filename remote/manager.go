@@ -143,7 +143,7 @@ func (m *Manager) Close(ctx Context) (left []string) {
 // newServer makes a server and starts its owner, and its first run unless it is
 // disabled.
 func (m *Manager) newServer(entry *mcpconfig.Server) *Server {
-	r := &runner{options: &m.options, client: newClient(&m.options)}
+	r := &runner{&m.options}
 	s := newServer(entry, &m.options)
 	s.launch, s.mended = r.launch, r.resolvable
 	s.begin(entry)

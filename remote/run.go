@@ -42,10 +42,7 @@ type outcome struct {
 }
 
 // A runner makes the runs of one server.
-type runner struct {
-	options *Options
-	client  *http.Client
-}
+type runner struct{ options *Options }
 
 // launch is the launcher of real runs.
 func (r *runner) launch(ctx Context, o order, report func(progress)) {
@@ -97,7 +94,7 @@ func (r *runner) run(ctx Context, o order, say func(progress)) outcome {
 func (r *runner) connect(ctx Context, o order, say func(progress)) (*link, *source.Hello, *mishap) {
 	ctx, cancel := context.WithTimeout(ctx, o.entry.Timeout)
 	defer cancel()
-	c := &caller{target: newTarget(o.entry, r.options), client: r.client, limits: r.options.limits}
+	c := &caller{target: newTarget(o.entry, r.options), client: newClient(r.options), limits: r.options.limits}
 	streams := func(l *link) wire { return &streamable{caller: c, inlet: l} }
 	older := func(l *link) wire { return &legacy{caller: c, inlet: l} }
 	if o.entry.Transport == mcpconfig.SSE {

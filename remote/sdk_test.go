@@ -70,12 +70,6 @@ func newSDK(t *testing.T) *sdk {
 		}
 		return answer.Action, nil
 	})
-	add("log", func(ctx context.Context, r *mcp.CallToolRequest, in input) (string, error) {
-		if err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Data: in.Text}); err != nil {
-			return "", err
-		}
-		return "logged", nil
-	})
 	add("more", func(_ context.Context, _ *mcp.CallToolRequest, in input) (string, error) {
 		s.AddTool(&mcp.Tool{Name: in.Text, InputSchema: map[string]any{"type": "object"}}, nil)
 		return "added", nil

@@ -4,6 +4,7 @@ package remote
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -100,24 +101,58 @@ func TestQuestions(t *testing.T) {
 	})
 }
 
+// What a server says on the stream of a call is for the client of that call; on
+// the standing stream it is for the only client with calls in flight, else for
+// nobody in particular.
 func TestLogMessages(t *testing.T) {
 	t.Parallel()
-	streaming(t, func(t *testing.T, _ *rig, s *Server, _ *sdk) {
-		_, err := s.Call(t.Context(), &source.Call{
-			Method: protocol.MethodSetLevel, Params: Raw(`{"level":"debug"}`), Timeout: time.Minute,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &client{name: "c"}
-		result, err := s.Call(t.Context(), of(c, tool("log", args{"text": "a word"})))
-		if err != nil || textOf(t, result) != "logged" {
-			t.Errorf("%s, %v", result, err)
-		}
-		if heard := c.heard(); len(heard) != 1 || !strings.Contains(heard[0], "a word") {
-			t.Errorf("%q", heard)
-		}
+	say := func(word string) string {
+		return `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"` + word + "\"}}\n\n"
+	}
+	standing := make(chan string)
+	proceed := make(chan bool)
+	w := serve(t, &script{
+		call: func(w http.ResponseWriter, _ *http.Request, id Raw) {
+			stream(w, say("to the caller "+string(id)))
+			<-proceed
+			stream(w, `data: {"jsonrpc":"2.0","id":`+string(id)+",\"result\":{}}\n\n")
+		},
+		get: func(w http.ResponseWriter, r *http.Request) {
+			stream(w, ":\n\n")
+			for {
+				select {
+				case word := <-standing:
+					stream(w, say(word))
+				case <-r.Context().Done():
+					return
+				}
+			}
+		},
 	})
+	r := newRig(t)
+	s := r.only(at(w.URL))
+	standing <- "to nobody"
+	eventually(t, "nobody heard it", func() bool { return len(r.heard()) == 1 })
+	clients := []*client{{name: "a"}, {name: "b"}}
+	var calls sync.WaitGroup
+	for i, c := range clients {
+		calls.Go(func() {
+			if _, err := s.Call(t.Context(), of(c, tool("x", nil))); err != nil {
+				t.Error(err)
+			}
+		})
+		eventually(t, "the caller heard it", func() bool { return len(c.heard()) > 0 })
+		standing <- fmt.Sprint("beside ", i+1)
+		eventually(t, "it was heard", func() bool { return len(r.heard())+len(clients[0].heard()) == 3+i })
+	}
+	proceed <- true
+	proceed <- true
+	calls.Wait()
+	contains(t, strings.Join(clients[0].heard(), " "), "to the caller", "beside 1")
+	contains(t, strings.Join(r.heard(), " "), "to nobody", "beside 2")
+	if n := len(clients[1].heard()); n != 1 {
+		t.Errorf("%d notifications for the other client", n)
+	}
 }
 
 func TestChangesAreAnnounced(t *testing.T) {
