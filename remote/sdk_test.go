@@ -70,6 +70,10 @@ func newSDK(t *testing.T) *sdk {
 		}
 		return answer.Action, nil
 	})
+	add("later", func(_ context.Context, r *mcp.CallToolRequest, in input) (string, error) {
+		r.Extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: time.Millisecond})
+		return in.Text, nil
+	})
 	add("more", func(_ context.Context, _ *mcp.CallToolRequest, in input) (string, error) {
 		s.AddTool(&mcp.Tool{Name: in.Text, InputSchema: map[string]any{"type": "object"}}, nil)
 		return "added", nil

@@ -265,4 +265,7 @@ func TestResumption(t *testing.T) {
 	if resumed == 0 {
 		t.Error("nothing was resumed")
 	}
+	if got := use(t, s, "later", args{"text": "in the end"}); got != "in the end" {
+		t.Errorf("%q", got)
+	}
 }
