@@ -14,9 +14,7 @@ import (
 // callTool is the one path of a tool call, once its server and its name there
 // are known: policy decides, the source runs it.
 func (u *upstream) callTool(ctx context.Context, x *exchange, params *protocol.Object, name string) (Raw, error) {
-	limit, cancel := u.within(ctx, x)
-	item, err := u.findTool(limit, name)
-	cancel()
+	item, err := u.findTool(ctx, x, name)
 	if err != nil {
 		return outcome(nil, err)
 	}

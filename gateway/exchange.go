@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -17,6 +18,7 @@ type exchange struct {
 	method  string
 	id      protocol.ID
 	params  Raw
+	message *protocol.Message // that has them
 	out     outlet
 	began   time.Time
 
@@ -26,14 +28,14 @@ type exchange struct {
 
 func newExchange(ctx context.Context, s *Session, m *protocol.Message, out outlet) *exchange {
 	return &exchange{
-		ctx: ctx, session: s, method: m.Method, id: m.ID, params: m.Params, out: out, began: time.Now(),
+		ctx: ctx, session: s, method: m.Method, id: m.ID, params: m.Params, message: m, out: out, began: time.Now(),
 	}
 }
 
 // progressToken is the token under _meta; zero when there is none.
 func progressToken(params Raw) protocol.ID {
-	if params == nil {
-		return protocol.ID{}
+	if !bytes.Contains(params, []byte("progressToken")) && !bytes.Contains(params, []byte(`\u00`)) {
+		return protocol.ID{} // whichever way it is written
 	}
 	obj, err := protocol.ParseObject(params)
 	if err != nil {

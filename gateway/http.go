@@ -3,13 +3,14 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/garraia/garra/internal/sse"
@@ -134,21 +135,32 @@ func (h *httpHandler) begin(w http.ResponseWriter, r *http.Request, body []byte)
 		s.close()
 	}
 	if accepts(r, "application/json") {
-		writeJSON(w, http.StatusOK, events[0].message)
+		writeJSON(w, http.StatusOK, events[0].pieces...)
 	} else if out, err := sse.Begin(w); err == nil {
-		_ = out.Event("message", "", events[0].message) // an error is that the client is gone
+		_ = out.Event("message", "", events[0].pieces...) // an error is that the client is gone
 	}
 }
 
-// writeJSON writes a body of JSON.
-func writeJSON(w http.ResponseWriter, status int, body []byte) {
+// writeJSON writes a body of JSON, which may be in pieces.
+func writeJSON(w http.ResponseWriter, status int, body ...[]byte) {
+	size := 0
+	for _, piece := range body {
+		size += len(piece)
+	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	// A response without deadlines, as tests have it, just has none.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sse.WriteTimeout(len(body))))
+	w.Header().Set("Content-Length", strconv.Itoa(size))
+	if size > smallBody { // the kernel takes a small one whoever reads
+		// A response without deadlines, as tests have it, just has none.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sse.WriteTimeout(size)))
+	}
 	w.WriteHeader(status)
-	w.Write(body)
+	for _, piece := range body {
+		w.Write(piece)
+	}
 }
+
+// smallBody is up to how many bytes a body fits in the buffers of a connection.
+const smallBody = 16 << 10
 
 // get opens the session's own stream, or one that broke off.
 func (h *httpHandler) get(w http.ResponseWriter, r *http.Request) {
@@ -217,18 +229,21 @@ func (h *httpHandler) find(w http.ResponseWriter, r *http.Request) *httpSession 
 
 // readBody reads the body of a POST, or answers what is wrong with it.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
+	if kind := r.Header.Get("Content-Type"); kind != "application/json" && !isJSON(kind) {
 		refuse(w, http.StatusUnsupportedMediaType, protocol.CodeInvalidRequest,
 			"POST needs Content-Type: application/json")
 		return nil, false
 	}
-	if !accepts(r, "application/json") && !accepts(r, "text/event-stream") {
+	if !acceptsBoth(r) && !accepts(r, "application/json") && !accepts(r, "text/event-stream") {
 		refuse(w, http.StatusNotAcceptable, protocol.CodeInvalidRequest,
 			"POST needs Accept: application/json, text/event-stream")
 		return nil, false
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, protocol.DefaultMaxFrame))
+	var text bytes.Buffer
+	if known := r.ContentLength; known > 0 && known <= protocol.DefaultMaxFrame {
+		text.Grow(int(min(known, trustedLength)) + bytes.MinRead)
+	}
+	_, err := text.ReadFrom(http.MaxBytesReader(w, r.Body, protocol.DefaultMaxFrame))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		refuse(w, http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest,
 			"the message is over %d bytes", tooLarge.Limit)
@@ -238,14 +253,31 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		refuse(w, http.StatusBadRequest, protocol.CodeParse, "reading the message: %v", err)
 		return nil, false
 	}
-	return body, true
+	return text.Bytes(), true
+}
+
+// trustedLength is up to how many bytes a client is believed that it will send.
+const trustedLength = 1 << 20
+
+// isJSON reports whether a Content-Type is that of JSON.
+func isJSON(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/json"
+}
+
+// acceptsBoth reports whether the client takes JSON and events, in the words of
+// nearly all of them.
+func acceptsBoth(r *http.Request) bool {
+	values := r.Header["Accept"]
+	return len(values) == 1 && (values[0] == "application/json, text/event-stream" ||
+		values[0] == "application/json,text/event-stream")
 }
 
 // accepts reports whether the client takes a media type (RFC 9110, 12.5.1). No
 // Accept header takes everything.
 func accepts(r *http.Request, media string) bool {
 	values := r.Header.Values("Accept")
-	if len(values) == 0 {
+	if len(values) == 0 || acceptsBoth(r) && (media == "application/json" || media == "text/event-stream") {
 		return true
 	}
 	whole, _, _ := strings.Cut(media, "/")
@@ -279,36 +311,92 @@ func (s *httpSession) exchange(w http.ResponseWriter, r *http.Request, messages 
 	t := s.newStream(requests, !accepts(r, "text/event-stream"))
 	t.connected(1)
 	defer t.connected(-1)
+	if len(messages) == 1 && !batch {
+		s.serveOne(w, r, messages[0], t)
+		return
+	}
 	for _, m := range messages {
 		s.receive(m, t)
 	}
-	if !accepts(r, "text/event-stream") {
+	if t.oneWay {
 		s.respondJSON(w, r, t, batch)
-		return
+	} else {
+		s.stream(w, r, t, 0)
 	}
-	s.respond(w, r, t, batch)
 }
 
-// respond answers a POST: with JSON when the answer is the first thing that
-// comes, and soon enough; else with a stream of events.
-func (s *httpSession) respond(w http.ResponseWriter, r *http.Request, t *stream, batch bool) {
-	reader := t.attach()
-	soon, cancel := context.WithTimeout(r.Context(), streamAfter)
-	events, _ := t.next(soon, reader, 0)
-	cancel()
+// serveOne runs one request in the goroutine of its connection, and answers with
+// JSON when the answer is the first thing that comes, and soon enough; else the
+// events are written while it runs.
+func (s *httpSession) serveOne(w http.ResponseWriter, r *http.Request, m *protocol.Message, t *stream) {
+	if !t.oneWay {
+		live := &liveStream{write: func() { s.stream(w, r, t, 0) }, done: make(chan struct{})}
+		t.onEvent = live.begin
+		defer live.wait()
+		defer time.AfterFunc(streamAfter, live.begin).Stop()
+		s.serveHere(m, t)
+		if !live.claim() {
+			return
+		}
+	} else {
+		s.serveHere(m, t)
+	}
+	answer, ok := t.answer()
 	switch {
 	case r.Context().Err() != nil:
 		return // the client is gone; it may come back for the answer
-	case !batch && len(events) == 1 && t.finished() && (accepts(r, "application/json") || s.guest):
-		s.answer(w, events[0].message)
-		s.forget(t)
-		return
-	case len(events) == 0 && t.finished():
-		s.forget(t) // cancelled: there is no answer
-		w.WriteHeader(http.StatusAccepted)
+	case !ok:
+		w.WriteHeader(http.StatusAccepted) // cancelled
+	case t.oneWay || s.guest || accepts(r, "application/json"):
+		s.answer(w, answer)
+	default:
+		s.stream(w, r, t, 0)
 		return
 	}
-	s.stream(w, r, t, 0)
+	s.forget(t)
+}
+
+// A liveStream is a response that becomes a stream of events if need be, in a
+// goroutine of its own. It is safe for concurrent use.
+type liveStream struct {
+	write func() // writes events until there are no more
+	done  chan struct{}
+
+	mu      sync.Mutex // guards all below
+	begun   bool
+	claimed bool // the response is written by another
+}
+
+// begin begins to write events, once, unless the response is claimed.
+func (l *liveStream) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.begun || l.claimed {
+		return
+	}
+	l.begun = true
+	go func() { // ends with the stream; wait waits for it
+		defer close(l.done)
+		l.write()
+	}()
+}
+
+// claim takes the response, if no event was written.
+func (l *liveStream) claim() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claimed = !l.begun
+	return l.claimed
+}
+
+// wait waits until all events are written, if any were.
+func (l *liveStream) wait() {
+	l.mu.Lock()
+	begun := l.begun
+	l.mu.Unlock()
+	if begun {
+		<-l.done
+	}
 }
 
 // respondJSON answers a client that takes nothing but JSON: with the answer, or
@@ -316,7 +404,7 @@ func (s *httpSession) respond(w http.ResponseWriter, r *http.Request, t *stream,
 func (s *httpSession) respondJSON(w http.ResponseWriter, r *http.Request, t *stream, batch bool) {
 	defer s.forget(t)
 	reader, seq := t.attach(), uint64(0)
-	var answers []Raw
+	var answers []event
 	for done := false; !done; {
 		var events []event
 		events, done = t.next(r.Context(), reader, seq)
@@ -325,8 +413,8 @@ func (s *httpSession) respondJSON(w http.ResponseWriter, r *http.Request, t *str
 		}
 		for _, e := range events {
 			seq = e.seq
-			if m, err := protocol.Parse(e.message); err == nil && m.IsResponse() {
-				answers = append(answers, Raw(e.message))
+			if e.answer {
+				answers = append(answers, e)
 			}
 		}
 	}
@@ -334,20 +422,32 @@ func (s *httpSession) respondJSON(w http.ResponseWriter, r *http.Request, t *str
 	case len(answers) == 0: // cancelled
 		w.WriteHeader(http.StatusAccepted)
 	case batch:
-		writeJSON(w, http.StatusOK, protocol.Array(answers))
+		writeJSON(w, http.StatusOK, array(answers)...)
 	default:
 		s.answer(w, answers[0])
 	}
 }
 
+// array is the answers to a batch.
+func array(answers []event) [][]byte {
+	body := [][]byte{[]byte("[")}
+	for i, e := range answers {
+		if i > 0 {
+			body = append(body, []byte(","))
+		}
+		body = append(body, e.pieces...)
+	}
+	return append(body, []byte("]"))
+}
+
 // answer writes the one answer to a request. In the stateless era its HTTP status
 // tells of an error.
-func (s *httpSession) answer(w http.ResponseWriter, message []byte) {
-	if m, err := protocol.Parse(message); s.guest && err == nil && m.Error != nil {
-		writeJSON(w, statusOf(protocol.ParseError(m.Error).Code), message)
-		return
+func (s *httpSession) answer(w http.ResponseWriter, e event) {
+	status := http.StatusOK
+	if s.guest && e.code != 0 {
+		status = statusOf(e.code)
 	}
-	writeJSON(w, http.StatusOK, message)
+	writeJSON(w, status, e.pieces...)
 }
 
 // streamAfter is when a POST without an answer becomes a stream.
@@ -375,7 +475,7 @@ func (s *httpSession) stream(w http.ResponseWriter, r *http.Request, t *stream, 
 			if s.guest {
 				id = ""
 			}
-			if out.Event("message", id, e.message) != nil {
+			if out.Event("message", id, e.pieces...) != nil {
 				return
 			}
 			seq = e.seq

@@ -66,7 +66,7 @@ func (s *Session) converse(ctx context.Context, x *exchange) (Raw, error) {
 
 // parleyOf begins a call, or finds the one that the request takes up.
 func (s *Session) parleyOf(x *exchange) (*parley, error) {
-	params, err := protocol.ParseObject(x.params)
+	params, err := x.message.ParamsObject()
 	if err != nil {
 		return nil, protocol.Errorf(protocol.CodeInvalidParams, "%s without params", x.method)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -159,10 +160,10 @@ type pipeOutlet struct {
 
 	more   chan struct{} // holds one token: the queue or closed changed
 	mu     sync.Mutex    // guards all below
-	queue  [][]byte
-	unread int        // bytes in queue, and of what is being written
-	closed bool       // nothing more is taken
-	less   *sync.Cond // on mu: unread or closed has changed
+	queue  net.Buffers   // pieces of frames
+	unread int           // bytes in queue, and of what is being written
+	closed bool          // nothing more is taken
+	less   *sync.Cond    // on mu: unread or closed has changed
 }
 
 func newPipeOutlet(w io.Writer) *pipeOutlet {
@@ -174,13 +175,17 @@ func newPipeOutlet(w io.Writer) *pipeOutlet {
 
 // push implements outlet. A response is always taken, since its request was.
 func (o *pipeOutlet) push(m *protocol.Message) bool {
-	frame := append(m.Append(make([]byte, 0, m.Size()+1)), '\n')
+	frame, size := m.Pieces(), 0
+	frame[len(frame)-1] = append(frame[len(frame)-1], '\n')
+	for _, piece := range frame {
+		size += len(piece)
+	}
 	o.mu.Lock()
-	full := o.unread+len(frame) > pipeQueueBytes && o.unread > 0 && !m.IsResponse()
+	full := o.unread+size > pipeQueueBytes && o.unread > 0 && !m.IsResponse()
 	taken := !full && !o.closed
 	if taken {
-		o.queue = append(o.queue, frame)
-		o.unread += len(frame)
+		o.queue = append(o.queue, frame...)
+		o.unread += size
 	}
 	o.mu.Unlock()
 	o.wake()
@@ -209,18 +214,16 @@ func (o *pipeOutlet) write(w io.Writer) {
 	defer o.shut()
 	for range o.more {
 		o.mu.Lock()
-		frames, closed := o.queue, o.closed
+		pieces, closed, size := o.queue, o.closed, o.unread
 		o.queue = nil
 		o.mu.Unlock()
-		for _, f := range frames {
-			if _, o.err = w.Write(f); o.err != nil {
-				return
-			}
-			o.mu.Lock()
-			o.unread -= len(f)
-			o.less.Broadcast()
-			o.mu.Unlock()
+		if _, o.err = pieces.WriteTo(w); o.err != nil {
+			return
 		}
+		o.mu.Lock()
+		o.unread -= size
+		o.less.Broadcast()
+		o.mu.Unlock()
 		if closed {
 			return
 		}

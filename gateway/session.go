@@ -44,7 +44,7 @@ type Session struct {
 	hello    chan struct{} // closed at the end of the handshake that is under way; nil when none is
 	helloID  protocol.ID   // of its request
 	revision protocol.Revision
-	caps     *protocol.Object                        // of the client
+	caps     Raw                                     // of the client; nil until it declared some
 	level    string                                  // of log messages; empty until the client sets it
 	running  map[protocol.ID]context.CancelCauseFunc // the client's requests
 	asked    map[protocol.ID]*question               // of servers to it
@@ -75,7 +75,6 @@ func (g *Gateway) keep(s *Session) {
 func (g *Gateway) newSession(v view, principal string, own outlet) *Session {
 	s := &Session{
 		id: rand.Text(), principal: principal, gateway: g, view: v, own: own,
-		caps:    &protocol.Object{},
 		running: make(map[protocol.ID]context.CancelCauseFunc),
 		asked:   make(map[protocol.ID]*question),
 		idle:    newSignal(),
@@ -135,16 +134,30 @@ func (s *Session) receive(m *protocol.Message, out outlet) {
 // begin starts a request. It is known before begin returns, so that a
 // cancellation that follows finds it.
 func (s *Session) begin(m *protocol.Message, out outlet) {
+	if run := s.prepare(m, out); run != nil {
+		go run() // ends with the request, at the latest when the session does
+	}
+}
+
+// serveHere runs a request in the caller's goroutine.
+func (s *Session) serveHere(m *protocol.Message, out outlet) {
+	if run := s.prepare(m, out); run != nil {
+		run()
+	}
+}
+
+// prepare takes a request in and returns what runs it, nil when it was refused.
+func (s *Session) prepare(m *protocol.Message, out outlet) (run func()) {
 	ctx, cancel := context.WithCancelCause(s.life)
 	if reason := s.admit(m, cancel); reason != "" {
 		cancel(nil)
 		out.push(protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%s", reason)))
-		return
+		return nil
 	}
-	go func() { // ends with the request, at the latest when the session does
+	return func() {
 		defer cancel(nil)
 		s.serve(ctx, m, out)
-	}()
+	}
 }
 
 // admit takes a request in, or says why not.
@@ -291,7 +304,7 @@ func (s *Session) initialize(ctx context.Context, m *protocol.Message) (Raw, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.greeted, s.revision = true, revision
-	if caps, err := protocol.ParseObject(params.Get("capabilities")); err == nil {
+	if caps := params.Get("capabilities"); caps.Kind() == '{' {
 		s.caps = caps
 	}
 	return result, nil
@@ -367,5 +380,5 @@ func (s *Session) can(capability string) bool {
 func (s *Session) capabilities() Raw {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.caps.Raw()
+	return s.caps
 }

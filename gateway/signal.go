@@ -6,22 +6,27 @@ import "sync"
 
 // A signal wakes everybody who waits for it. It is safe for concurrent use.
 type signal struct {
-	mu sync.Mutex // guards ch
-	ch chan struct{}
+	mu sync.Mutex    // guards ch
+	ch chan struct{} // nil while nobody waits
 }
 
-func newSignal() *signal { return &signal{ch: make(chan struct{})} }
+func newSignal() *signal { return &signal{} }
 
 // wait returns a channel that is closed at the next fire.
 func (s *signal) wait() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
 	return s.ch
 }
 
 func (s *signal) fire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.ch)
-	s.ch = make(chan struct{})
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
+	}
 }

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -182,7 +183,7 @@ func (x *exchange) asker(u *upstream) source.Asker {
 	if x.envelope != nil {
 		caps = x.envelope.Capabilities
 	}
-	if !u.forwardsRoots() {
+	if !u.forwardsRoots() && bytes.Contains(caps, []byte("roots")) {
 		if obj, err := protocol.ParseObject(caps); err == nil && obj.Get("roots") != nil {
 			obj.Delete("roots")
 			caps = obj.Raw()

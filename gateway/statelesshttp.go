@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/base64"
 	"net/http"
 	"strconv"
@@ -55,16 +56,13 @@ func (h *httpHandler) stateless(w http.ResponseWriter, r *http.Request, m *proto
 	s.standing = newStream("0", 0, &s.backlog)
 	s.Session = h.gateway.guest(v, h.principal(r))
 	defer s.close()
-	defer s.end(&source.CancelError{Reason: "the client closed the response"})
 	t := newStream("", 1, &s.backlog)
 	t.oneWay = oneWay
 	t.connected(1)
-	s.receive(m, t)
-	if t.oneWay {
-		s.respondJSON(w, r, t, false)
-		return
-	}
-	s.respond(w, r, t, false)
+	defer context.AfterFunc(r.Context(), func() {
+		s.end(&source.CancelError{Reason: "the client closed the response"})
+	})()
+	s.serveOne(w, r, m, t)
 }
 
 // guest is a session that is as long as one request: it has said nothing before,
@@ -110,7 +108,7 @@ func (g *Gateway) checkHeaders(r *http.Request, m *protocol.Message, v view) *pr
 	case r.Header.Get(headerMethod) != m.Method:
 		return mismatch(headerMethod, r.Header.Get(headerMethod), m.Method)
 	}
-	params, err := protocol.ParseObject(m.Params)
+	params, err := m.ParamsObject()
 	if err != nil {
 		return protocol.Errorf(protocol.CodeInvalidParams, "%v", err)
 	}

@@ -26,8 +26,23 @@ const (
 
 // An event is one message on a stream, numbered from 1.
 type event struct {
-	seq     uint64
-	message []byte // JSON on one line
+	seq    uint64
+	pieces [][]byte // of the message, on one line
+	size   int      // of it in bytes
+	answer bool     // it is a response
+	code   int      // of an error
+}
+
+// newEvent makes an event of a message.
+func newEvent(m *protocol.Message) event {
+	e := event{pieces: m.Pieces(), answer: m.IsResponse()}
+	for _, piece := range e.pieces {
+		e.size += len(piece)
+	}
+	if m.Error != nil {
+		e.code = protocol.ParseError(m.Error).Code
+	}
+	return e
 }
 
 // A backlog counts the bytes that the streams of one session hold.
@@ -40,6 +55,7 @@ type backlog struct{ atomic.Int64 }
 type stream struct {
 	id      string
 	backlog *backlog // of the session
+	onEvent func()   // is told that something but an answer came; nil for nobody
 
 	mu      sync.Mutex // guards all below
 	events  []event    // oldest first: those to be replayed, then those not sent yet
@@ -62,30 +78,44 @@ func newStream(id string, open int, held *backlog) *stream {
 // answer it: the server that asks shall not wait for nothing. An answer to a
 // client that has gone is kept as long as there is room for it.
 func (t *stream) push(m *protocol.Message) bool {
-	line := m.Append(make([]byte, 0, m.Size()))
+	e := newEvent(m)
 	t.mu.Lock()
-	if m.IsResponse() && t.reading == 0 && t.backlog.Load()+int64(len(line)) > backlogBytes {
-		line = protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInternal,
-			"the answer of %d bytes was dropped: its client has gone, and so much waits for it already",
-			len(line))).Append(nil)
+	if e.answer && t.reading == 0 && t.backlog.Load()+int64(e.size) > backlogBytes {
+		e = newEvent(protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInternal,
+			"the answer of %d bytes was dropped: its client has gone, and so much waits for it already", e.size)))
 	}
 	deaf := t.oneWay || (t.open < 0 && t.reading == 0)
 	room := streamQueueBytes
 	if t.open < 0 && t.reading == 0 {
 		room = unreadBytes
 	}
-	taken := m.IsResponse() || (t.bytes+len(line)+eventCost <= room && !(deaf && m.IsRequest()))
+	taken := e.answer || (t.bytes+e.size+eventCost <= room && !(deaf && m.IsRequest()))
 	if taken && !t.dropped {
 		t.last++
-		t.events = append(t.events, event{t.last, line})
-		t.holdLocked(len(line) + eventCost)
+		e.seq = t.last
+		t.events = append(t.events, e)
+		t.holdLocked(e.size + eventCost)
 	}
-	if m.IsResponse() && t.open > 0 {
+	if e.answer && t.open > 0 {
 		t.open--
 	}
 	t.mu.Unlock()
+	if taken && !e.answer && t.onEvent != nil {
+		t.onEvent()
+	}
 	t.more.fire()
 	return taken
+}
+
+// answer returns the answer that was pushed, if there is one.
+func (t *stream) answer() (e event, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.events, func(e event) bool { return e.answer })
+	if i < 0 {
+		return event{}, false
+	}
+	return t.events[i], true
 }
 
 // holdLocked counts bytes that came, or went when n is negative.
@@ -173,7 +203,7 @@ func (t *stream) trim(sent uint64) {
 	drop := 0
 	for drop < len(t.events) && t.events[drop].seq <= t.sent &&
 		(len(t.events)-drop > replayEvents || t.bytes > replayBytes) {
-		t.holdLocked(-len(t.events[drop].message) - eventCost)
+		t.holdLocked(-t.events[drop].size - eventCost)
 		drop++
 	}
 	if drop > 0 {

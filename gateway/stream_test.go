@@ -47,7 +47,7 @@ func TestAnswersToClientsThatLeftAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are held", held)
 	}
 	last := running[len(running)-1].events
-	if len(last) != 1 || !bytes.Contains(last[0].message, []byte("was dropped: its client has gone")) {
+	if len(last) != 1 || !bytes.Contains(bytes.Join(last[0].pieces, nil), []byte("was dropped: its client has gone")) {
 		t.Errorf("the last one: %+v", last)
 	}
 

@@ -139,7 +139,12 @@ func (u *upstream) tool(item *catalog.Item) policy.Decision {
 
 // findTool returns a tool by the server's own name for it. A name that isn't in
 // the list makes that be read again, unless that was done just now.
-func (u *upstream) findTool(ctx context.Context, name string) (*catalog.Item, error) {
+func (u *upstream) findTool(ctx context.Context, x *exchange, name string) (*catalog.Item, error) {
+	if item := u.listed(name); item != nil && u.src.Status().State == source.Ready {
+		return item, nil
+	}
+	ctx, cancel := u.within(ctx, x)
+	defer cancel()
 	if _, err := u.src.Hello(ctx); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func serverInfo() Raw {
 
 // textParam reads a member of a request's params that must be a string.
 func textParam(x *exchange, name string) (*protocol.Object, string, error) {
-	params, err := protocol.ParseObject(x.params)
+	params, err := x.message.ParamsObject()
 	if err != nil {
 		return nil, "", protocol.Errorf(protocol.CodeInvalidParams, "%s without params", x.method)
 	}

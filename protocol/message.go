@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -22,6 +23,17 @@ type Message struct {
 	Params Raw    // of a request or notification; nil when absent
 	Result Raw    // of a response; nil when it is an error
 	Error  Raw    // of a response; nil when it is a result
+
+	params []Member // of Params, where they were split already
+}
+
+// ParamsObject returns the params as an object of the caller's own. It fails when
+// they are none, as ParseObject does.
+func (m *Message) ParamsObject() (*Object, error) {
+	if m.params != nil {
+		return &Object{slices.Clone(m.params)}, nil
+	}
+	return ParseObject(m.Params)
 }
 
 // IsRequest reports whether m asks for an answer.
@@ -77,7 +89,7 @@ func ParseStrict(frame []byte) (*Message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: params: %w", ErrNotMessage, err)
 	}
-	m.Params = obj.Raw()
+	m.Params, m.params = obj.Raw(), obj.Members
 	return m, nil
 }
 
@@ -184,7 +196,7 @@ func appendMember(dst []byte, name string, value Raw) []byte {
 		return dst
 	}
 	dst = append(dst, name...)
-	if !bytes.ContainsAny(value, "\r\n") { // either ends a line somewhere: in a pipe, or in an event stream
+	if isLine(value) {
 		return append(dst, value...)
 	}
 	line, err := jsontext.AppendFormat(dst, value, jsontext.PreserveRawStrings(true),
@@ -201,6 +213,28 @@ func Peek(frame []byte) (id ID, reply bool) {
 	s := newTopScanner()
 	s.write(frame)
 	return s.id, !s.method
+}
+
+// isLine reports whether a value is on one line, wherever it is written: in a pipe
+// \n ends one, in an event stream \r does too.
+func isLine(value Raw) bool {
+	return bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0
+}
+
+// smallMessage is up to how many bytes copying a message is cheaper than writing it
+// in pieces.
+const smallMessage = 32 << 10
+
+// Pieces returns what Append appends, cut so that a long value is not copied.
+// Nobody writes to them.
+func (m *Message) Pieces() [][]byte {
+	value := m.Result
+	if m.Method != "" || len(value) < smallMessage || !isLine(value) {
+		return [][]byte{m.Append(make([]byte, 0, m.Size()))}
+	}
+	head := make([]byte, 0, 64+len(m.ID.text))
+	head = append(append(head, `{"jsonrpc":"2.0","id":`...), m.ID.Raw()...)
+	return [][]byte{append(head, `,"result":`...), value, []byte("}")}
 }
 
 // NewRequest returns a request. Params may be nil.

@@ -57,6 +57,9 @@ func ParseObjectStrict(raw Raw) (*Object, error) {
 // distinct refuses names that are equal under Unicode case folding, as some
 // decoders take one for the other.
 func distinct(members []Member) error {
+	if len(members) <= fewMembers {
+		return distinctFew(members)
+	}
 	seen := make(map[string]string, len(members))
 	for i := range members {
 		name := members[i].Name
@@ -64,6 +67,20 @@ func distinct(members []Member) error {
 			return fmt.Errorf("members %.60q and %.60q differ only in case", other, name)
 		}
 		seen[fold(name)] = name
+	}
+	return nil
+}
+
+// fewMembers is up to how many names comparing each with each is cheaper.
+const fewMembers = 8
+
+func distinctFew(members []Member) error {
+	for i := range members {
+		for j := range i {
+			if strings.EqualFold(members[i].Name, members[j].Name) {
+				return fmt.Errorf("members %.60q and %.60q differ only in case", members[j].Name, members[i].Name)
+			}
+		}
 	}
 	return nil
 }

@@ -4,7 +4,7 @@
 package sse
 
 import (
-	"fmt"
+	"io"
 	"net/http"
 	"time"
 )
@@ -38,9 +38,14 @@ func Begin(w http.ResponseWriter) (*Writer, error) {
 	return s, s.control.Flush()
 }
 
-// Event writes one event; data must be on one line. Kind and id may be empty.
-func (s *Writer) Event(kind, id string, data []byte) error {
-	s.patience(len(data))
+// Event writes one event. Its data, in one or several pieces, must be on one line.
+// Kind and id may be empty.
+func (s *Writer) Event(kind, id string, data ...[]byte) error {
+	size := 0
+	for _, piece := range data {
+		size += len(piece)
+	}
+	s.patience(size)
 	head := ""
 	if kind != "" {
 		head = "event: " + kind + "\n"
@@ -48,11 +53,13 @@ func (s *Writer) Event(kind, id string, data []byte) error {
 	if id != "" {
 		head += "id: " + id + "\n"
 	}
-	if _, err := fmt.Fprintf(s.w, "%sdata: ", head); err != nil {
+	if _, err := io.WriteString(s.w, head+"data: "); err != nil {
 		return err
 	}
-	if _, err := s.w.Write(data); err != nil {
-		return err
+	for _, piece := range data {
+		if _, err := s.w.Write(piece); err != nil {
+			return err
+		}
 	}
 	return s.end("\n\n")
 }
