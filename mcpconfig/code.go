@@ -32,7 +32,6 @@ const (
 	CodeServerNotMap      Code = "server.not_map"
 	CodeServerNoTarget    Code = "server.no_target"
 	CodeServerTwoTargets  Code = "server.two_targets"
-	CodeServerUnsupported Code = "server.unsupported"
 
 	// About the value of a field.
 	CodeFieldType          Code = "field.type"
@@ -87,7 +86,7 @@ func (c Code) Severity() Severity {
 		CodeCwdUnusable, CodeEnvFileUnusable, CodeServerUnstartable:
 		return Warning
 	case CodeFileExposed, CodeConfigNone, CodeRootDialect, CodeKeyForeign,
-		CodeServerUnsupported, CodeFieldNoEffect:
+		CodeFieldNoEffect:
 		return Info
 	default:
 		return Error

@@ -129,6 +129,11 @@ func fields() []field {
 			doc: "HTTP headers that are sent to a remote server.",
 		},
 		{
+			name: "allowPrivateAddresses", snake: "allow_private_addresses", target: remoteTarget, process: true,
+			bind: func(s *Server) any { return &s.AllowPrivateAddresses },
+			doc:  "Lets the url's host be resolved to an address that is not on the internet.",
+		},
+		{
 			name: "disabled", snake: "disabled", opposite: "enabled",
 			bind: func(s *Server) any { return &s.Enabled },
 			doc:  "Keeps the server from being started; the opposite of enabled.",
@@ -175,12 +180,12 @@ func fields() []field {
 			doc:      "Files that each process of the server may have open.",
 		},
 		{
-			name: "maxRestarts", snake: "max_restarts", target: stdioTarget,
+			name: "maxRestarts", snake: "max_restarts",
 			bind: func(s *Server) any { return &s.MaxRestarts }, min: 0, max: 1_000_000,
 			doc: "Restarts in a row before the server is parked; 0 means never restart.",
 		},
 		{
-			name: "restartDelaySecs", snake: "restart_delay_secs", target: stdioTarget,
+			name: "restartDelaySecs", snake: "restart_delay_secs",
 			bind: func(s *Server) any { return &s.RestartDelay }, min: 0.1, max: 300,
 			doc: "Seconds before the first restart; later ones wait longer.",
 		},
@@ -215,8 +220,8 @@ func fields() []field {
 		{
 			name: "protocolEra", snake: "protocol_era", process: true,
 			bind:    func(s *Server) any { return &s.Era },
-			choices: []string{string(EraAuto), string(EraLegacy), string(EraModern)},
-			doc:     "How the server is spoken to: with a handshake (legacy), without (modern), or as it answers.",
+			choices: []string{string(EraAuto), string(EraLegacy), string(EraModern)}, noEffect: onlyGreeted,
+			doc: "How the server is spoken to: with a handshake (legacy), without (modern), or as it answers.",
 		},
 		{
 			name: "sandbox", snake: "sandbox", target: stdioTarget, process: true,
@@ -272,6 +277,14 @@ func noIdleStop(s *Server) string {
 func onlyEager(s *Server) string {
 	if s.Start == StartLazy {
 		return "the server is started together with garra"
+	}
+	return ""
+}
+
+// onlyGreeted is the noEffect of protocolEra.
+func onlyGreeted(s *Server) string {
+	if s.Transport != Stdio && s.Era == EraModern {
+		return "servers at a url are greeted with a handshake"
 	}
 	return ""
 }

@@ -189,7 +189,11 @@ type Server struct {
 	InheritEnv   bool
 	ForwardRoots bool
 	Era          Era
-	Sandbox      Sandbox
+
+	// AllowPrivateAddresses lets the url lead to addresses that are not on the
+	// internet.
+	AllowPrivateAddresses bool
+	Sandbox               Sandbox
 
 	places map[string]Position // of each value, by path
 	digest string

@@ -224,7 +224,8 @@ func TestNeedsRestart(t *testing.T) {
 		"callTimeoutSecs": false, "memoryLimitMb": true, "addressSpaceLimitMb": true,
 		"cpuLimit": true, "maxProcesses": true, "maxOpenFiles": true, "maxRestarts": false,
 		"restartDelaySecs": false, "allowedTools": false, "deniedTools": false,
-		"confirmTools": false, "inheritEnv": true, "forwardRoots": true, "sandbox": true, "protocolEra": true,
+		"confirmTools": false, "inheritEnv": true, "forwardRoots": true, "sandbox": true,
+		"protocolEra": true, "allowPrivateAddresses": true,
 		"start": false, "idleStopSecs": false, "sharing": true,
 	}
 	if diff := cmp.Diff(want, restarts); diff != "" {

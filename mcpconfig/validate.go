@@ -188,12 +188,6 @@ func (d *decoder) checkReference(key string, n *node, whole bool) {
 // checkEffects reports fields that this version accepts and does not act on.
 func (d *decoder) checkEffects() {
 	s := d.server
-	if s.Transport != Stdio {
-		d.report(d.entry.member.keyStart, CodeServerUnsupported,
-			"keep it for a later version, or write a command that bridges to the url",
-			"servers at a URL are not connected yet: the entry is checked and listed, and that is all")
-		return
-	}
 	for _, f := range d.table {
 		m, ok := d.given[f.name]
 		if !ok || f.noEffect == nil {

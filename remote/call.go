@@ -92,7 +92,7 @@ func (l *link) exchange(ctx Context, req *source.Call, b budget) reply {
 		over()
 		return reply{err: m.failure, mishap: m}
 	}
-	p := &parcel{message: protocol.NewRequest(protocol.NumberID(c.id), req.Method, withToken(req, c.id)), call: c}
+	p := &parcel{message: protocol.NewRequest(protocol.NumberID(c.id), req.Method, paramsOf(req, c.id)), call: c}
 	l.goes(func() { l.deliver(sending, p) }) // when it is too late for that, the call was ended already
 	r := l.await(ctx, c)
 	switch {
@@ -183,6 +183,15 @@ func reasonOf(ctx Context) string {
 		return c.Reason
 	}
 	return ""
+}
+
+// paramsOf writes the params of a request for a server of the handshake era.
+func paramsOf(req *source.Call, id uint64) Raw {
+	params := withToken(req, id)
+	if req.Asker.Stateless {
+		params = protocol.Open(params)
+	}
+	return params
 }
 
 // withToken returns the request's params with garra's progress token, which is

@@ -17,6 +17,7 @@ import (
 // A guard makes connections, and only to addresses that a server may have. It
 // is safe for concurrent use.
 type guard struct {
+	private bool // any address will do
 	dialer  net.Dialer
 	proxies sync.Map // addresses ("host:port") of proxies that the environment names
 }
@@ -32,8 +33,8 @@ func (e *forbiddenError) Error() string {
 	return fmt.Sprintf("%q has the address %s, which is not on the internet", e.host, e.addr)
 }
 
-func newGuard(options *Options) *guard {
-	return &guard{dialer: net.Dialer{Timeout: options.limits.dial, Resolver: options.resolver}}
+func newGuard(options *Options, private bool) *guard {
+	return &guard{private: private, dialer: net.Dialer{Timeout: options.limits.dial, Resolver: options.resolver}}
 }
 
 // proxy is the proxy of a request, from the environment. Whoever set it chose
@@ -58,7 +59,7 @@ func proxyPort(u *url.URL) string {
 // was resolved to, right before the connection is made.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := g.dialer
-	if _, chosen := g.proxies.Load(address); chosen {
+	if _, chosen := g.proxies.Load(address); chosen || g.private {
 		return d.DialContext(ctx, network, address)
 	}
 	name, _, err := net.SplitHostPort(address)

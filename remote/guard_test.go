@@ -83,7 +83,7 @@ func TestForbiddenAddress(t *testing.T) {
 	r := newRig(t, resolving("127.0.0.1"), limited(func(l *limits) { l.recheck = time.Hour }))
 	r.add(at("http://rebound.example:" + port))
 	f := r.state("s", source.Failed).LastError
-	contains(t, f.Error(), `"rebound.example" has the address 127.0.0.1`, "write the address itself in url")
+	contains(t, f.Error(), `"rebound.example" has the address 127.0.0.1`, "set allowPrivateAddresses")
 	if n := w.seen(http.MethodPost); n > 0 {
 		t.Errorf("%d requests came", n)
 	}
@@ -129,7 +129,7 @@ func nameserver(conn net.Conn, address netip.Addr) {
 func TestProxies(t *testing.T) {
 	t.Parallel()
 	limits := quick()
-	g := newGuard(&Options{limits: &limits})
+	g := newGuard(&Options{limits: &limits}, false)
 	accepting := listen(t, "127.0.0.1:0")
 	defer accepting.Close()
 	_, port, _ := net.SplitHostPort(accepting.Addr().String())
@@ -142,6 +142,13 @@ func TestProxies(t *testing.T) {
 	if _, err := g.dial(t.Context(), "tcp", address); !errors.As(err, new(*forbiddenError)) {
 		t.Errorf("before it is a proxy: %v", err)
 	}
+	g.private = true // as allowPrivateAddresses says
+	if conn, err := g.dial(t.Context(), "tcp", address); err != nil {
+		t.Errorf("a private address that is allowed: %v", err)
+	} else {
+		_ = conn.Close()
+	}
+	g.private = false
 	g.proxies.Store(address, true)
 	conn, err := g.dial(t.Context(), "tcp", address)
 	if err != nil {

@@ -32,8 +32,9 @@ const (
 
 // newClient returns the client of one run: what one server does, no other feels.
 // The time of a request is that of its context alone.
-func newClient(options *Options) *http.Client {
-	g := newGuard(options)
+// private allows addresses that are not on the internet.
+func newClient(options *Options, private bool) *http.Client {
+	g := newGuard(options, private)
 	transport := &http.Transport{
 		Proxy:                  g.proxy,
 		DialContext:            g.dial,
@@ -153,7 +154,7 @@ func (c *caller) broken(ctx Context, r *request, to *address, err error) *mishap
 	case isForbidden:
 		m.unsent, m.ends, m.lasting = true, true, true
 		m.failure.Message = "the connection was refused: " + forbidden.Error()
-		m.failure.Fix = "if that is meant, write the address itself in url"
+		m.failure.Fix = "if that is meant, write the address itself in url, or set allowPrivateAddresses"
 	case isCertificate:
 		m.unsent, m.ends, m.lasting = true, true, true
 		m.failure.Message = fmt.Sprintf("the certificate of %s is not good: %s", where, text)

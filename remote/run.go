@@ -94,7 +94,10 @@ func (r *runner) run(ctx Context, o order, say func(progress)) outcome {
 func (r *runner) connect(ctx Context, o order, say func(progress)) (*link, *source.Hello, *mishap) {
 	ctx, cancel := context.WithTimeout(ctx, o.entry.Timeout)
 	defer cancel()
-	c := &caller{target: newTarget(o.entry, r.options), client: newClient(r.options), limits: r.options.limits}
+	c := &caller{
+		target: newTarget(o.entry, r.options), limits: r.options.limits,
+		client: newClient(r.options, o.entry.AllowPrivateAddresses),
+	}
 	streams := func(l *link) wire { return &streamable{caller: c, inlet: l} }
 	older := func(l *link) wire { return &legacy{caller: c, inlet: l} }
 	if o.entry.Transport == mcpconfig.SSE {

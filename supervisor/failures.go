@@ -89,15 +89,6 @@ func (s *Server) gaveUp(ctx Context, now *snapshot) error {
 	return because(f, now)
 }
 
-// remoteFailure is what becomes of an entry with a url.
-func remoteFailure(entry *mcpconfig.Server) *source.Failure {
-	return &source.Failure{
-		Code: source.ServerFailed, Server: entry.Name,
-		Message: "this version of garra runs stdio servers only, and the entry has a url",
-		Fix:     "give it a command that bridges to the url, or disable it",
-	}
-}
-
 // buildFailure is the failure of a start whose environment can't be built. It
 // names every problem of the entry.
 func buildFailure(entry *mcpconfig.Server, err error) *source.Failure {

@@ -71,9 +71,6 @@ func (r *runner) launch(ctx Context, o order, report func(progress)) {
 
 // run makes the run: builds, spawns, speaks.
 func (r *runner) run(ctx Context, o order, say func(progress)) outcome {
-	if o.entry.Transport != mcpconfig.Stdio {
-		return outcome{failure: remoteFailure(o.entry), permanent: true}
-	}
 	for _, gone := range r.before {
 		select {
 		case <-gone:
@@ -118,9 +115,6 @@ func (r *runner) build(ctx Context, o order) (*envbuild.Spec, source.Env, error)
 
 // buildable reports whether a server's environment can be built now.
 func (r *runner) buildable(entry *mcpconfig.Server, isolated bool) bool {
-	if entry.Transport != mcpconfig.Stdio {
-		return false
-	}
 	_, _, err := r.build(context.Background(), order{entry: entry, isolated: isolated})
 	return err == nil
 }

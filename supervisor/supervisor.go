@@ -67,8 +67,8 @@ func New(options Options) (*Supervisor, error) {
 	return s, nil
 }
 
-// Apply makes the servers equal to those of the configuration, all at the same
-// time, and doesn't wait until they are ready. A server whose entry did not
+// Apply makes the servers equal to the entries of the configuration that have a
+// command, all at the same time, and doesn't wait until they are ready. A server whose entry did not
 // change is not touched, one whose change doesn't concern its process keeps it.
 // One that isn't there any more is forgotten at once and stops in the
 // background; if its name comes back, its successor waits for that. After Close
@@ -79,8 +79,11 @@ func (s *Supervisor) Apply(config *mcpconfig.Config) {
 	if s.closed {
 		return
 	}
-	s.removeAllBut(config.Servers)
-	for _, entry := range config.Servers {
+	wanted := slices.DeleteFunc(slices.Clone(config.Servers), func(e *mcpconfig.Server) bool {
+		return e.Transport != mcpconfig.Stdio
+	})
+	s.removeAllBut(wanted)
+	for _, entry := range wanted {
 		if server := s.Server(entry.Name); server != nil {
 			// The owner always takes its mail: it ends only with Close and removal.
 			_ = server.ask(context.Background(), func(o *owner) { o.apply(entry) })

@@ -185,11 +185,19 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// An entry with a url is another package's.
 func TestRemoteEntry(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.apply(map[string]fields{"s": {"url": "https://example.com/mcp"}})
-	contains(t, failed(t, r.state("s", source.Failed).LastError, source.ServerFailed).Error(), "url")
+	r.apply(map[string]fields{"s": {"url": "https://example.com/mcp"}, "own": misbehaving()})
+	r.ready("own")
+	if r.Server("s") != nil || len(r.Names()) != 1 {
+		t.Errorf("servers: %v", r.Names())
+	}
+	r.apply(map[string]fields{"own": {"url": "https://example.com/mcp"}})
+	if r.Server("own") != nil {
+		t.Error("a server whose entry has a url now is still there")
+	}
 }
 
 // secrets are a vault that may be locked.

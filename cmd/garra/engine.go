@@ -18,6 +18,8 @@ import (
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/remote"
 	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
 	"github.com/garraia/garra/supervisor"
@@ -30,6 +32,7 @@ type engine struct {
 	log        zerolog.Logger
 	gateway    *gateway.Gateway
 	supervisor *supervisor.Supervisor
+	remote     *remote.Manager
 	events     *adminapi.Events
 	edit       func(*mcpconfig.Config) error // applied to what is loaded, under mu; nil for none
 	applied    func(*mcpconfig.Config)       // told of each configuration in force, under mu; nil for nobody
@@ -56,28 +59,43 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 	e.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
 		e.happened(source.Event{Server: server, Kind: source.EventWarning, Message: message})
 	}})
+	host := envbuild.SystemHost()
+	hooks := source.Hooks{
+		Event: e.happened,
+		Stderr: func(server, line string) {
+			e.log.Debug().Str("server", server).Str("stderr", line).Msg("server wrote")
+		},
+		Notification: e.gateway.Notified,
+		Request:      e.gateway.Asked,
+	}
+	e.remote = remote.New(remote.Options{
+		Host: host, Hooks: hooks, Capabilities: protocol.Raw(supervisor.ClientCapabilities),
+	})
 	var err error
 	e.supervisor, err = supervisor.New(supervisor.Options{
-		Host:          envbuild.SystemHost(),
-		IsolationFile: p.isolationFile,
-		Once:          p.brief,
-		Hooks: source.Hooks{
-			Event: e.happened,
-			Stderr: func(server, line string) {
-				e.log.Debug().Str("server", server).Str("stderr", line).Msg("server wrote")
-			},
-			Notification: e.gateway.Notified,
-			Request:      e.gateway.Asked,
-		},
+		Host: host, IsolationFile: p.isolationFile, Once: p.brief, Hooks: hooks,
 	})
 	return e, err
+}
+
+// source returns what is behind a name, nil when there is nothing.
+func (e *engine) source(name string) source.Source {
+	if s := e.supervisor.Server(name); s != nil {
+		return s
+	}
+	if s := e.remote.Server(name); s != nil {
+		return s
+	}
+	return nil
 }
 
 // close stops all servers and says which did not stop.
 func (e *engine) close(ctx context.Context) {
 	e.closing.Store(true)
 	e.gateway.Close()
-	if left := e.supervisor.Close(ctx); len(left) > 0 {
+	remotes := make(chan []string, 1)
+	go func() { remotes <- e.remote.Close(ctx) }() // ends with the sessions, or with ctx; it is waited for
+	if left := append(e.supervisor.Close(ctx), <-remotes...); len(left) > 0 {
 		e.log.Error().Strs("servers", left).Msg("did not stop")
 	}
 }
@@ -104,12 +122,8 @@ func (e *engine) load() error {
 		}
 	}
 	e.supervisor.Apply(config)
-	e.gateway.Apply(config, func(name string) source.Source {
-		if s := e.supervisor.Server(name); s != nil {
-			return s
-		}
-		return nil
-	})
+	e.remote.Apply(config)
+	e.gateway.Apply(config, e.source)
 	e.config = config
 	if e.applied != nil {
 		e.applied(config)

@@ -72,7 +72,7 @@ func noServer(config *mcpconfig.Config, name, folder string) error {
 
 // awaitAll waits until what each server offers is known, or that it can't be.
 func (e *engine) awaitAll(ctx context.Context) {
-	for _, name := range e.supervisor.Names() {
+	for _, name := range append(e.supervisor.Names(), e.remote.Names()...) {
 		if err := e.gateway.Known(ctx, name); err != nil {
 			e.log.Debug().Err(err).Msg("not inspected")
 		}
