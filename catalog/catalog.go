@@ -15,8 +15,9 @@ const maxRouted = 4096
 
 // A Catalog holds the lists of all servers. It is safe for concurrent use.
 type Catalog struct {
-	mu    sync.RWMutex // guards kinds
-	kinds map[Kind]*shelf
+	mu      sync.RWMutex // guards all below
+	kinds   map[Kind]*shelf
+	version uint64 // counts changes
 }
 
 // A shelf holds what there is of one kind.
@@ -51,6 +52,7 @@ func (c *Catalog) Set(next *List) (changed bool) {
 	}
 	s.lists[next.Server] = next
 	s.index()
+	c.version++
 	return !slices.EqualFunc(last, next.Items, func(x, y *Item) bool { return bytes.Equal(x.Raw, y.Raw) })
 }
 
@@ -58,6 +60,7 @@ func (c *Catalog) Set(next *List) (changed bool) {
 func (c *Catalog) Forget(server string) (had []Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.version++
 	for _, kind := range Kinds() {
 		s := c.kinds[kind]
 		if l := s.lists[server]; l != nil && len(l.Items) > 0 {
@@ -67,6 +70,13 @@ func (c *Catalog) Forget(server string) (had []Kind) {
 		s.index()
 	}
 	return had
+}
+
+// Version is another one after each change.
+func (c *Catalog) Version() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.version
 }
 
 // index rebuilds the way from names to items. Where two servers have the same

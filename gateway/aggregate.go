@@ -92,9 +92,18 @@ func (a aggregate) list(ctx context.Context, x *exchange, kind catalog.Kind) (Ra
 		return nil, protocol.Errorf(protocol.CodeInvalidParams, "no such cursor: the list has one page")
 	}
 	a.gateway.settle(ctx, kind)
+	return a.gateway.list(kind), nil
+}
+
+// list is what clients of all servers get as a list.
+func (g *Gateway) list(kind catalog.Kind) Raw {
+	now := g.edition() // before it is read: a change meanwhile makes it an old one
+	if result := g.lists.get(kind, now); result != nil {
+		return result
+	}
 	items := []Raw{}
-	for _, item := range a.gateway.catalog.Items(kind) {
-		u := a.gateway.upstream(item.Server)
+	for _, item := range g.catalog.Items(kind) {
+		u := g.upstream(item.Server)
 		if u == nil || (kind == catalog.Tools && !u.tool(item).Allowed) {
 			continue
 		}
@@ -102,7 +111,9 @@ func (a aggregate) list(ctx context.Context, x *exchange, kind catalog.Kind) (Ra
 	}
 	o := protocol.Object{}
 	o.Set(string(kind), protocol.Array(items))
-	return o.Raw(), nil
+	result := o.Raw()
+	g.lists.put(kind, now, result)
+	return result
 }
 
 func (a aggregate) callTool(ctx context.Context, x *exchange) (Raw, error) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/garraia/garra/catalog"
@@ -30,6 +31,8 @@ type Gateway struct {
 	news    *announcer
 	changed *signal // anything that a waiting list could depend on
 	parleys parleys
+	lists   listCache
+	rules   atomic.Uint64 // counts changes of the configuration
 
 	mu        sync.RWMutex         // guards upstreams, sessions, listWait
 	upstreams map[string]*upstream // by server
@@ -81,6 +84,7 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 		}
 	}
 	g.mu.Unlock()
+	g.rules.Add(1)
 	for _, u := range gone {
 		u.close()
 	}
