@@ -81,6 +81,7 @@ func sdkEcho(_ context.Context, _ *mcp.CallToolRequest, in struct {
 }
 
 func sdkLog(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+	//lint:ignore SA1019 it is deprecated, and servers use it
 	err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Data: "boom"})
 	return text("logged"), nil, err
 }
