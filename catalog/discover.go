@@ -121,6 +121,13 @@ func (l *List) Names() []string {
 	return names
 }
 
+// Unread is the list of a server that is not asked, and why.
+func Unread(server string, kind Kind, why string) *List {
+	l := &List{Server: server, Kind: kind, byName: make(map[string]*Item)}
+	l.problem("%s", why)
+	return l
+}
+
 // Read asks a server for all pages of one list; one that the server doesn't
 // declare to have is empty. It fails when the server can't be asked. A list that
 // the server refuses, doesn't give, or that has no end has Problems.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/garraia/garra/catalog"
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
 )
 
 // allCapabilities is what the view of all servers can do, whichever there are:
@@ -39,7 +40,33 @@ func (a aggregate) initialize(_ context.Context, wants protocol.Revision) (Raw, 
 	if text := a.instructions(); text != "" {
 		o.Set("instructions", protocol.Quote(text))
 	}
+	o.Set("_meta", a.gateway.signature())
 	return o.Raw(), revision, nil
+}
+
+// metaInstance is the key under which a gateway tells which one it is.
+const metaInstance = "garra/instance"
+
+// signature is the _meta of how a gateway introduces itself.
+func (g *Gateway) signature() Raw {
+	o := protocol.Object{}
+	o.Set(metaInstance, protocol.Quote(g.id))
+	return o.Raw()
+}
+
+// isItself reports whether a server is this gateway: one that serves its own tools
+// would have more of them each time it lists them.
+func (g *Gateway) isItself(hello *source.Hello) bool {
+	result, err := protocol.ParseObject(hello.Result)
+	if err != nil {
+		return false
+	}
+	meta, err := protocol.ParseObject(result.Get("_meta"))
+	if err != nil {
+		return false
+	}
+	id, err := protocol.Text(meta.Get(metaInstance))
+	return err == nil && id == g.id
 }
 
 // instructions has a section for each server that is ready and has some.

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"maps"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ type Options struct {
 // A Gateway serves the sources of one configuration to any number of clients.
 // It is safe for concurrent use.
 type Gateway struct {
+	id      string // of this one, by which it knows itself as a server
 	options Options
 	catalog *catalog.Catalog
 	news    *announcer
@@ -43,7 +45,7 @@ type Gateway struct {
 // New returns a Gateway without servers.
 func New(options Options) *Gateway {
 	g := &Gateway{
-		options: options, catalog: catalog.New(), changed: newSignal(),
+		id: rand.Text(), options: options, catalog: catalog.New(), changed: newSignal(),
 		upstreams: make(map[string]*upstream), sessions: make(map[string]*Session),
 	}
 	g.news = newAnnouncer(g.announce)

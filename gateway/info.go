@@ -130,16 +130,33 @@ func (g *Gateway) Source(name string) source.Source {
 	return nil
 }
 
-// Known waits until what a server offers is known. It fails with a
-// *source.Failure when the server can't be made ready before ctx ends.
+// Known waits until what a server offers is known, or that it can't be now: it
+// doesn't wait for further tries. It fails with a *source.Failure when the server
+// is not ready.
 func (g *Gateway) Known(ctx context.Context, name string) error {
 	u := g.upstream(name)
 	if u == nil {
 		return source.Fail(source.ServerUnknown, name, "there is no such server")
 	}
-	ctx, cancel := context.WithTimeout(ctx, u.current.Load().entry.CallTimeout)
-	defer cancel()
-	return u.known(ctx, catalog.Kinds()...)
+	for {
+		changed := g.changed.wait()
+		if u.settled(catalog.Kinds()) {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return source.Fail(source.CallTimeout, name, "what it offers could not be listed in time")
+		}
+	}
+	status := u.src.Status()
+	switch {
+	case status.State == source.Ready:
+		return nil
+	case status.LastError != nil:
+		return status.LastError
+	}
+	return source.Fail(source.ServerStopped, name, "the server is in state %s", status.State)
 }
 
 // Offline is what is known of a server while no gateway runs.
@@ -181,6 +198,9 @@ func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 	}
 	if f := status.LastError; f != nil {
 		text := f.Message
+		if f.Fix != "" {
+			text += "; " + f.Fix
+		}
 		info.LastError = &text
 	}
 	return info

@@ -86,7 +86,11 @@ func (l *lister) read() (failed bool) {
 	}
 	ctx, cancel := context.WithTimeout(u.life, listLimit)
 	defer cancel()
-	list, err := catalog.Read(ctx, u.name, u.src, l.kind)
+	list, err := catalog.Unread(u.name, l.kind,
+		"the server is this gateway itself, and what it lists is left out; take the entry out"), error(nil)
+	if !u.gateway.isItself(hello) {
+		list, err = catalog.Read(ctx, u.name, u.src, l.kind)
+	}
 	if err != nil {
 		if source.AsFailure(err, source.ServerFailed, u.name).Code != source.ServerStopped && u.life.Err() == nil {
 			u.warn(fmt.Sprintf("its %s could not be listed: %v", l.kind, err))

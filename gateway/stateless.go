@@ -107,6 +107,7 @@ func (a aggregate) discover(context.Context) (Raw, error) {
 	if text := a.instructions(); text != "" {
 		o.Set("instructions", protocol.Quote(text))
 	}
+	o.Set("_meta", a.gateway.signature())
 	return o.Raw(), nil
 }
 

@@ -72,6 +72,7 @@ const (
 	CodeCwdUnusable          Code = "cwd.unusable"
 	CodeEnvFileUnusable      Code = "env_file.unusable"
 	CodeServerUnstartable    Code = "server.unstartable"
+	CodeServerItself         Code = "server.itself"
 )
 
 // Severity returns the severity of every finding with this code. A code that this package does
@@ -83,7 +84,8 @@ func (c Code) Severity() Severity {
 		CodeCommandSpaces, CodeToolsEmptyAllow, CodeSettingIgnored, CodeEnvNull,
 		CodeEnvInherited, CodeEnvVaultUnavailable, CodeExpandLiteral, CodeExpandClient,
 		CodeToolsUnknownName, CodeExpandUnset, CodeCommandNotFound, CodeCommandNotExecutable,
-		CodeCwdUnusable, CodeEnvFileUnusable, CodeServerUnstartable:
+		CodeCwdUnusable, CodeEnvFileUnusable, CodeServerUnstartable,
+		CodeServerItself:
 		return Warning
 	case CodeFileExposed, CodeConfigNone, CodeRootDialect, CodeKeyForeign,
 		CodeFieldNoEffect:

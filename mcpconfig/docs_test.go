@@ -117,6 +117,7 @@ func elsewhere() []Code {
 	return []Code{
 		CodeToolsUnknownName, CodeExpandUnset, CodeCommandNotFound, CodeCommandNotExecutable,
 		CodeCwdUnusable, CodeEnvFileUnusable, CodeServerUnstartable,
+		CodeServerItself,
 	}
 }
 

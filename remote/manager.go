@@ -22,6 +22,9 @@ type Options struct {
 	// Capabilities is the JSON object that garra declares to every server as
 	// those of its client; nil declares none.
 	Capabilities Raw
+	// Once is for a command that uses its servers and ends: a start that fails is
+	// not tried again, whatever the entry says.
+	Once bool
 
 	limits   *limits       // nil for the standard ones
 	tls      *tls.Config   // nil for the system's roots

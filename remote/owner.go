@@ -171,8 +171,12 @@ func (o *owner) fail(out *outcome, answered bool) {
 		o.move(source.Backoff, out.failure)
 		return
 	}
-	wait, parked := o.policy.Crashed(time.Now(), answered, o.entry.RestartDelay, o.entry.MaxRestarts)
-	if o.entry.MaxRestarts == 0 {
+	limit := o.entry.MaxRestarts
+	if o.server.once {
+		limit = 0
+	}
+	wait, parked := o.policy.Crashed(time.Now(), answered, o.entry.RestartDelay, limit)
+	if limit == 0 {
 		o.in(0, nil) // never by itself
 	} else {
 		o.in(wait, o.again)

@@ -23,6 +23,7 @@ type Server struct {
 	name    string
 	hooks   *source.Hooks
 	limits  *limits
+	once    bool // a start that fails is not tried again
 	launch  launcher
 	mended  func(entry *mcpconfig.Server) bool
 	trouble atomic.Int64 // what was odd and is told only so often
@@ -49,7 +50,7 @@ var (
 
 func newServer(entry *mcpconfig.Server, options *Options) *Server {
 	return &Server{
-		name: entry.Name, hooks: &options.Hooks, limits: options.limits,
+		name: entry.Name, hooks: &options.Hooks, limits: options.limits, once: options.Once,
 		mail: make(chan command), reports: make(chan progress), done: make(chan struct{}),
 	}
 }

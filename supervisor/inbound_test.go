@@ -177,7 +177,12 @@ func TestFloodOfQuestions(t *testing.T) {
 	if most.Load() != maxAsked || r.saw("requests wait for an answer already") == "" {
 		t.Errorf("%d at the same time", most.Load())
 	}
-	eventually(t, "there is room again", func() bool { return len(s.current.Load().link.asked) == 0 })
+	eventually(t, "there is room again", func() bool {
+		l := s.current.Load().link
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.asked) == 0
+	})
 	contains(t, use(t, s, "ask_flood", args{"method": "ping", "n": 10}), "asked")
 }
 

@@ -327,9 +327,13 @@ func (b *bridge) lost() (finished bool) {
 	defer b.mu.Unlock()
 	b.conn.Close()
 	b.conn = nil
+	who := "the gateway ended"
+	if b.closed {
+		who = "the client closed its side"
+	}
 	for id := range b.running {
 		b.writeLocked(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal,
-			"the gateway ended during the call; it is not known whether the call was carried out")))
+			"%s during the call; it is not known whether the call was carried out", who)))
 	}
 	clear(b.running)
 	b.memory.lost()

@@ -69,7 +69,7 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		Request:      e.gateway.Asked,
 	}
 	e.remote = remote.New(remote.Options{
-		Host: host, Hooks: hooks, Capabilities: protocol.Raw(supervisor.ClientCapabilities),
+		Host: host, Hooks: hooks, Capabilities: protocol.Raw(supervisor.ClientCapabilities), Once: p.brief,
 	})
 	var err error
 	e.supervisor, err = supervisor.New(supervisor.Options{

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/rs/zerolog"
@@ -13,6 +14,10 @@ import (
 	"github.com/garraia/garra/source"
 )
 
+// maxNesting is how many gateways may run in each other: a gateway that is a server
+// of another has its uses, one that is its own has not.
+const maxNesting = 3
+
 // private starts a gateway of the command's own, which listens nowhere; with
 // only one server, when only is given. A brief one ends with what it was asked
 // for.
@@ -20,6 +25,10 @@ func (g *globals) private(ctx context.Context, only string, brief bool) (*engine
 	places, err := g.places()
 	if err != nil {
 		return nil, err
+	}
+	if depth := nesting(); depth >= maxNesting {
+		return nil, fmt.Errorf("garra runs inside of itself, %d deep: an entry of %s, or of a configuration that "+
+			"leads there, starts garra again; take it out", depth, places.ConfigDir)
 	}
 	e, err := newEngine(places, quieter(g.log), purpose{brief: brief})
 	if err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 
@@ -22,7 +23,10 @@ func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.
 		if !s.Enabled || s.Transport != mcpconfig.Stdio {
 			continue
 		}
-		_, err := envbuild.Build(ctx, supervisor.EntryOf(s, config.Dir), host, nil)
+		spec, err := envbuild.Build(ctx, supervisor.EntryOf(s, config.Dir), host, nil)
+		if err == nil && isItself(spec.Path) {
+			findings = append(findings, itself(s))
+		}
 		problems, _ := errors.AsType[envbuild.Errors](err)
 		for _, problem := range problems {
 			f := startFinding(s, problem)
@@ -34,6 +38,27 @@ func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.
 		}
 	}
 	return findings
+}
+
+// isItself reports whether a program is garra.
+func isItself(path string) bool {
+	own, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	a, errA := os.Stat(own)
+	b, errB := os.Stat(path)
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+// itself is the finding of an entry that starts garra.
+func itself(s *mcpconfig.Server) mcpconfig.Finding {
+	at, code := s.Position("command"), mcpconfig.CodeServerItself
+	return mcpconfig.Finding{
+		Severity: code.Severity(), Code: code, File: at.File, Line: at.Line, Column: at.Column, Server: s.Name,
+		Message: "the entry starts garra itself",
+		Fix:     "take it out, unless its args or env name another configuration folder",
+	}
 }
 
 // startFinding is a problem of an entry as a finding.

@@ -21,11 +21,11 @@ func newVersion(g *globals) *cobra.Command {
 			if asJSON {
 				return g.writeJSON(map[string]string{
 					"version": version.String(), "go": runtime.Version(),
-					"platform": runtime.GOOS + "/" + runtime.GOARCH, "mcp": string(protocol.LatestHandshake),
+					"platform": runtime.GOOS + "/" + runtime.GOARCH, "mcp": string(protocol.LatestStateless),
 				})
 			}
 			fmt.Fprintf(g.out, "garra %s (%s/%s, %s, MCP up to %s)\n", version.String(),
-				runtime.GOOS, runtime.GOARCH, runtime.Version(), protocol.LatestHandshake)
+				runtime.GOOS, runtime.GOARCH, runtime.Version(), protocol.LatestStateless)
 			return nil
 		},
 	}
