@@ -92,7 +92,7 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 	}
 	for _, u := range fresh {
 		u.run()
-		g.StateChanged(u.name, u.src.Status().State)
+		g.StateChanged(u.name)
 	}
 	g.changed.fire()
 }
@@ -183,12 +183,15 @@ func (g *Gateway) patience(waiting []*upstream) (left time.Duration) {
 	return left
 }
 
-// StateChanged is told that a source is in another state.
-func (g *Gateway) StateChanged(server string, state source.State) {
+// StateChanged is told that a source is in another state. What counts is the state
+// of the one that has the name now: the end of its predecessor may come later.
+func (g *Gateway) StateChanged(server string) {
 	defer g.changed.fire()
 	u := g.upstream(server)
-	switch {
-	case u == nil:
+	if u == nil {
+		return
+	}
+	switch state := u.src.Status().State; {
 	case state == source.Ready:
 		u.back()
 	case !state.Listed():

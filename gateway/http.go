@@ -310,7 +310,9 @@ func (s *httpSession) exchange(w http.ResponseWriter, r *http.Request, messages 
 	}
 	t := s.newStream(requests, !accepts(r, "text/event-stream"))
 	t.connected(1)
-	defer t.connected(-1)
+	leave := sync.OnceFunc(func() { t.connected(-1) })
+	defer leave()
+	defer context.AfterFunc(r.Context(), leave)() // the call may go on for long
 	if len(messages) == 1 && !batch {
 		s.serveOne(w, r, messages[0], t)
 		return
@@ -343,8 +345,9 @@ func (s *httpSession) serveOne(w http.ResponseWriter, r *http.Request, m *protoc
 	}
 	answer, ok := t.answer()
 	switch {
-	case r.Context().Err() != nil:
+	case r.Context().Err() != nil && !t.oneWay && !s.guest:
 		return // the client is gone; it may come back for the answer
+	case r.Context().Err() != nil:
 	case !ok:
 		w.WriteHeader(http.StatusAccepted) // cancelled
 	case t.oneWay || s.guest || accepts(r, "application/json"):

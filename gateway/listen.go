@@ -59,8 +59,9 @@ func (s *Session) listen(ctx context.Context, x *exchange) (Raw, error) {
 		return nil, protocol.Errorf(protocol.CodeInvalidParams, "%s without notifications", x.method)
 	}
 	l := &listening{id: x.id, out: x.out}
-	listener := s.gateway.open(s.view, s.principal, l)
+	listener := s.gateway.newSession(s.view, s.principal, l)
 	listener.greeted = true
+	s.gateway.keep(listener)
 	defer listener.close()
 
 	wants, agreed := make(map[string]bool), protocol.Object{}
@@ -76,8 +77,8 @@ func (s *Session) listen(ctx context.Context, x *exchange) (Raw, error) {
 	}
 	ack := protocol.Object{}
 	ack.Set("notifications", agreed.Raw())
+	l.mu.Lock() // news that come now follow the acknowledgement
 	x.out.push(protocol.NewNotification(protocol.NoteAcknowledged, l.tagged(ack.Raw())))
-	l.mu.Lock()
 	l.wants = wants
 	l.mu.Unlock()
 	if len(wants) > 0 {

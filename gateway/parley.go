@@ -79,8 +79,6 @@ func (s *Session) parleyOf(x *exchange) (*parley, error) {
 		gateway: s.gateway, principal: s.principal, view: s.view, digest: digest, out: x.out,
 		asked: make(chan *question), done: make(chan parleyEnd, 1),
 	}
-	// Who asks the same again has given up the first time.
-	s.gateway.parleys.endIf(p.same)
 	p.life, p.end = context.WithCancelCause(context.Background())
 	forget := func() bool { return true }
 	if !s.guest { // a client on a pipe doesn't come back over another

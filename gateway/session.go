@@ -187,6 +187,8 @@ func (s *Session) serve(ctx context.Context, m *protocol.Message, out outlet) {
 	wanted := ctx.Err() == nil
 	defer s.handedOver()
 	switch {
+	case s.life.Err() != nil:
+		out.push(protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInternal, "%v", errEnded)))
 	case !wanted:
 		if c, ok := out.(interface{ giveUp(protocol.ID) }); ok {
 			c.giveUp(m.ID) // a cancelled request is not answered

@@ -458,22 +458,6 @@ func TestEndSessionsEndsStatelessRequests(t *testing.T) {
 	}
 }
 
-// A client that begins again has given up the first time, and holds nobody up.
-func TestACallThatIsMadeAgain(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.apply(entry("a"))
-	c := r.modern("/mcp/a", `{"elicitation":{}}`)
-	for range 5 {
-		asked(t, c.tool("ask_elicitation", `{"text":"?"}`, ""))
-	}
-	key, _, state := asked(t, c.tool("ask_elicitation", `{"text":"?"}`, ""))
-	m := c.tool("ask_elicitation", `{"text":"?"}`, reply(key, state, `{"action":"accept","content":{"n":7}}`))
-	if !strings.Contains(string(m.Result), `\"n\":7`) {
-		t.Errorf("%s %s", m.Result, m.Error)
-	}
-}
-
 // A client on a pipe that listens is not waited for when it has closed its side.
 func TestAPipeThatListensEnds(t *testing.T) {
 	t.Parallel()

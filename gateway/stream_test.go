@@ -4,8 +4,13 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,6 +62,50 @@ func TestAnswersToClientsThatLeftAreBounded(t *testing.T) {
 	there.push(answer(1, backlogBytes+1))
 	if there.bytes < backlogBytes {
 		t.Errorf("%d bytes", there.bytes)
+	}
+}
+
+// A slowView answers a request when it is told to.
+type slowView struct {
+	view
+	answers chan Raw
+}
+
+func (v slowView) request(context.Context, *exchange) (Raw, error) { return <-v.answers, nil }
+
+// The same over HTTP, where a call goes on when its client has gone.
+func TestCallsOfClientsThatLeftAreBounded(t *testing.T) {
+	g := New(Options{})
+	defer g.Close()
+	v := slowView{aggregate{g}, make(chan Raw)}
+	s := newHTTPSessions(g).open(v, "ann")
+	s.greeted = true
+	big := Raw(`{"text":"` + strings.Repeat("x", backlogBytes/8) + `"}`)
+	var all sync.WaitGroup
+	const calls = 20
+	for id := range uint64(calls) {
+		ctx, leave := context.WithCancel(t.Context())
+		r := httptest.NewRequest(http.MethodPost, "/mcp", nil).WithContext(ctx)
+		m := protocol.NewRequest(protocol.NumberID(id), protocol.MethodToolsList, nil)
+		all.Go(func() { s.exchange(httptest.NewRecorder(), r, []*protocol.Message{m}, false) })
+		leave()
+	}
+	for left := 0; left < calls; runtime.Gosched() {
+		left = 0
+		s.mu.Lock()
+		for _, t := range s.streams {
+			if t != s.standing && !t.isRead() {
+				left++
+			}
+		}
+		s.mu.Unlock()
+	}
+	for range calls {
+		v.answers <- big
+	}
+	all.Wait()
+	if held := s.backlog.Load(); held > backlogBytes+1<<20 {
+		t.Errorf("%d bytes are held", held)
 	}
 }
 

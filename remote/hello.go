@@ -4,6 +4,7 @@ package remote
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/garraia/garra/internal/version"
 	"github.com/garraia/garra/mcpconfig"
@@ -18,7 +19,7 @@ func (l *link) initialize(ctx Context, params Raw, b budget) (Raw, *mishap) {
 	case r.err == nil:
 		return r.result, nil
 	case refused:
-		f := source.Fail(source.ServerFailed, l.server, "the server refused initialize: %.500s", e)
+		f := source.Fail(source.ServerFailed, l.server, "%s", l.scrub(fmt.Sprintf("the server refused initialize: %.500s", e)))
 		return nil, &mishap{failure: f, lasting: true}
 	case l.life.Err() != nil:
 		return nil, l.asMishap()

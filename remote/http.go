@@ -180,7 +180,7 @@ func (c *caller) refused(res *response, r *request) *mishap {
 	if said := res.said(body); said != "" {
 		m.failure.Message += ": " + said
 	}
-	if r.answeredBy(body) && m.status != http.StatusUnauthorized && m.status != http.StatusNotFound {
+	if r.answeredBy(body) && m.status != http.StatusUnauthorized && !isSessionLost(m.status, body) {
 		m.answer = body
 	}
 	switch s := res.StatusCode; {
@@ -233,6 +233,19 @@ func (r *response) said(body []byte) string {
 		return ""
 	}
 	return fmt.Sprintf("%.*q", maxQuote, r.from.scrub(text))
+}
+
+// codeSessionLost is the error that servers made with the SDKs send with the 404
+// for a session that they don't have.
+const codeSessionLost = -32001
+
+// isSessionLost tells a 404 for the session from one that answers a request.
+func isSessionLost(status int, body []byte) bool {
+	if status != http.StatusNotFound {
+		return false
+	}
+	m, err := protocol.Parse(body)
+	return err != nil || m.Error == nil || protocol.ParseError(m.Error).Code == codeSessionLost
 }
 
 // answeredBy reports whether a body is the error that answers the request.

@@ -29,6 +29,7 @@ type link struct {
 	server  string
 	hooks   *source.Hooks
 	trouble func(message string)
+	scrub   func(text string) string // takes what must not be shown out of a text; set before anything is sent
 	limits  *limits
 	wire    wire
 
@@ -51,11 +52,12 @@ var _ inlet = (*link)(nil)
 
 func newLink(s *Server) *link {
 	l := &link{
-		server: s.name, hooks: s.hooks, trouble: s.troubled, limits: s.limits,
+		server: s.name, hooks: s.hooks, limits: s.limits, scrub: func(text string) string { return text },
 		pending: make(map[uint64]*call),
 		asked:   make(map[protocol.ID]context.CancelFunc),
 		notes:   make(chan struct{}, maxNotes),
 	}
+	l.trouble = func(message string) { s.troubled(l.scrub(message)) }
 	l.life, l.end = context.WithCancelCause(context.Background())
 	return l
 }
@@ -169,9 +171,10 @@ func (l *link) heed(m *mishap) {
 	}
 }
 
-// retire ends the link, once the calls in flight have their answers, or soon:
-// most will learn by themselves what this mishap says, and that they can be made
-// again.
+// retire ends the link, once the calls in flight have their answers: what befell
+// one request need not be true of those that are on their way. Where the session
+// is lost it is soon: most will learn that by themselves, and that they can be
+// made again.
 func (l *link) retire(m *mishap) {
 	l.mu.Lock()
 	first := l.fate == nil
@@ -183,7 +186,7 @@ func (l *link) retire(m *mishap) {
 	switch {
 	case idle:
 		l.end(m)
-	case first:
+	case first && m.forgotten:
 		time.AfterFunc(l.limits.grace, func() { l.end(m) })
 	}
 }
@@ -245,7 +248,7 @@ func (l *link) garbled(frame []byte, err error, via *call) {
 	if isNumber && answers && (via == nil || via.id == n) {
 		l.finish(n, reply{err: &source.Failure{
 			Code: source.ServerFailed, Server: l.server, Cause: err,
-			Message: fmt.Sprintf("the server's answer is no MCP message: %v", err),
+			Message: l.scrub(fmt.Sprintf("the server's answer is no MCP message: %v", err)),
 			Fix:     "tell its author, or use another version of it",
 		}})
 	}

@@ -22,6 +22,7 @@ type order struct {
 	entry      *mcpconfig.Server
 	generation uint64
 	server     *Server
+	scrub      func(text string) string // takes what must not be shown out of a text
 }
 
 // A progress is what a run reports to its owner: perhaps warnings, then ready,
@@ -100,6 +101,7 @@ func (r *runner) connect(ctx Context, o order, say func(progress)) (*link, *sour
 	}
 	streams := func(l *link) wire { return &streamable{caller: c, inlet: l} }
 	older := func(l *link) wire { return &legacy{caller: c, inlet: l} }
+	o.scrub = c.target.scrub
 	if o.entry.Transport == mcpconfig.SSE {
 		return r.greet(ctx, o, older)
 	}
@@ -125,6 +127,7 @@ func isOlder(status int) bool {
 // greet makes a link over one wire, and the handshake.
 func (r *runner) greet(ctx Context, o order, over func(*link) wire) (*link, *source.Hello, *mishap) {
 	l := newLink(o.server)
+	l.scrub = o.scrub
 	l.wire = over(l)
 	hello, m := r.handshake(ctx, l, o)
 	if m == nil {

@@ -85,7 +85,9 @@ func (s *streamable) send(ctx Context, p *parcel) *mishap {
 	}
 	switch {
 	case p.call == nil:
-		_, _ = io.CopyN(io.Discard, res.Body, maxRefusal) // so that the connection can be used again
+		if known := res.ContentLength; 0 < known && known <= maxRefusal {
+			_, _ = io.CopyN(io.Discard, res.Body, known) // so that the connection can be used again
+		}
 		return nil
 	case res.kind == typeStream:
 		return s.follow(ctx, res, p.call)

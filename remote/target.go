@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode"
 
 	"github.com/garraia/garra/envbuild"
@@ -24,7 +25,8 @@ import (
 type target struct {
 	entry   *mcpconfig.Server
 	options *Options
-	names   []string // of the headers, sorted
+	names   []string                // of the headers, sorted
+	last    atomic.Pointer[address] // that was resolved; nil before the first
 }
 
 // An address is a target with its references resolved, for one request.
@@ -76,7 +78,16 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 	u.Fragment = ""
 	a.url = u
 	a.hideURL()
+	t.last.Store(a)
 	return a, nil
+}
+
+// scrub takes what must not be shown out of a text of the server.
+func (t *target) scrub(text string) string {
+	if a := t.last.Load(); a != nil {
+		return a.scrub(text)
+	}
+	return text
 }
 
 // controlError is the problem of a value that would be more than one header.
@@ -141,8 +152,18 @@ func (a *address) hide(values ...string) {
 	}
 }
 
-// hideURL hides what of an address may be secret: all but its host.
+// longSegment is the length of a part of a path that may be a key.
+const longSegment = 20
+
+// hideURL hides what of an address may be secret: who asks, the query, and long
+// parts of the path.
 func (a *address) hideURL() {
+	a.hide(a.url.User.Username())
+	for segment := range strings.SplitSeq(a.url.EscapedPath(), "/") {
+		if len(segment) >= longSegment {
+			a.hide(segment)
+		}
+	}
 	if password, ok := a.url.User.Password(); ok {
 		a.hide(password)
 	}

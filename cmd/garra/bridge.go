@@ -41,6 +41,9 @@ type bridge struct {
 
 	mu       sync.Mutex           // guards all below
 	conn     net.Conn             // to the gateway; nil while there is none
+	queue    [][]byte             // frames for it that wait to be written
+	queued   int                  // bytes of them, and of what is being written
+	changed  *sync.Cond           // on mu: conn, queue, queued, greeting or closed have
 	running  map[protocol.ID]bool // the client's requests
 	memory   *memory              // of the client
 	unknown  bool                 // to the gateway, which refused the repeated hello: that comes with the next request
@@ -51,10 +54,12 @@ type bridge struct {
 }
 
 func newBridge(client *adminapi.Client, server string, log zerolog.Logger) *bridge {
-	return &bridge{
+	b := &bridge{
 		client: client, server: server, log: log, patience: reconnectFor,
 		running: make(map[protocol.ID]bool), memory: newMemory(), ended: make(chan struct{}),
 	}
+	b.changed = sync.NewCond(&b.mu)
+	return b
 }
 
 // run serves the client until it has closed its side and its requests are
@@ -67,7 +72,9 @@ func (b *bridge) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b.conn = conn
+	b.mu.Lock()
+	b.useLocked(conn)
+	b.mu.Unlock()
 	stop := context.AfterFunc(ctx, b.hangUp)
 	defer stop()
 	done := make(chan error, 1)
@@ -121,6 +128,7 @@ func (b *bridge) hangUp() {
 func (b *bridge) up(in io.Reader) error {
 	frames := protocol.NewReader(in, 0)
 	for {
+		b.awaitRoom()
 		frame, err := frames.Next()
 		if tooLarge, ok := errors.AsType[*protocol.TooLargeError](err); ok {
 			b.refuse(tooLarge)
@@ -145,13 +153,8 @@ func (b *bridge) drain() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	return b.greeting || b.closeWriteLocked()
-}
-
-func (b *bridge) closeWriteLocked() bool {
-	c, ok := b.conn.(interface{ CloseWrite() error })
-	// An error means that the gateway went, which shows at the reading side.
-	return ok && c.CloseWrite() == nil
+	b.changed.Broadcast()
+	return b.conn != nil
 }
 
 // messagesOf returns the messages in a frame: one, or those of a batch, which one
@@ -209,9 +212,65 @@ func (b *bridge) saidLocked(m *protocol.Message, frame []byte) {
 	}
 }
 
+// sendLocked has a frame written. It doesn't wait: a gateway that doesn't read now,
+// since its answers aren't read, must not keep those from being read.
 func (b *bridge) sendLocked(frame []byte) {
-	// A gateway that went shows at the reading side, which answers the request.
-	_, _ = b.conn.Write(append(frame, '\n'))
+	b.queue = append(b.queue, append(frame, '\n'))
+	b.queued += len(frame) + 1
+	b.changed.Broadcast()
+}
+
+// awaitRoom waits until the gateway has read so much that the client may say more.
+func (b *bridge) awaitRoom() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.conn != nil && b.queued > maxHeld {
+		b.changed.Wait()
+	}
+}
+
+// useLocked takes a connection into use, and begins to write to it.
+func (b *bridge) useLocked(conn net.Conn) {
+	b.conn, b.queue, b.queued = conn, nil, 0
+	go b.writeTo(conn) // ends with the connection, or when all is said
+}
+
+// writeTo writes what is queued for a connection, until it is no longer in use, or
+// the client is done and all of that is written. A gateway that went shows at the
+// reading side, which answers the requests.
+func (b *bridge) writeTo(conn net.Conn) {
+	for {
+		b.mu.Lock()
+		for b.conn == conn && len(b.queue) == 0 && !(b.closed && !b.greeting) {
+			b.changed.Wait()
+		}
+		if b.conn != conn {
+			b.mu.Unlock()
+			return
+		}
+		frames, last := b.queue, len(b.queue) == 0
+		b.queue = nil
+		b.mu.Unlock()
+		if last {
+			if c, ok := conn.(interface{ CloseWrite() error }); ok {
+				_ = c.CloseWrite() // an error is that the gateway went
+			}
+			return
+		}
+		size := 0
+		for _, frame := range frames {
+			size += len(frame)
+		}
+		if _, err := (*net.Buffers)(&frames).WriteTo(conn); err != nil {
+			return
+		}
+		b.mu.Lock()
+		if b.conn == conn {
+			b.queued -= size
+			b.changed.Broadcast()
+		}
+		b.mu.Unlock()
+	}
 }
 
 // refuseLocked answers requests that can't be sent.
@@ -326,7 +385,8 @@ func (b *bridge) lost() (finished bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conn.Close()
-	b.conn = nil
+	b.conn, b.queue, b.queued = nil, nil, 0
+	b.changed.Broadcast()
 	who := "the gateway ended"
 	if b.closed {
 		who = "the client closed its side"
@@ -368,7 +428,7 @@ func (b *bridge) reconnect(ctx context.Context) (io.Reader, error) {
 func (b *bridge) greet(conn net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.conn = conn
+	b.useLocked(conn)
 	if b.memory.hello != nil {
 		b.greetLocked()
 	}
@@ -401,8 +461,6 @@ func (b *bridge) greetedLocked(refusal protocol.Raw) (news []string) {
 		}
 	}
 	b.held, b.heldSize = nil, 0
-	if b.closed {
-		b.closeWriteLocked()
-	}
+	b.changed.Broadcast() // it may be all that is to be said
 	return news
 }

@@ -237,6 +237,27 @@ func TestBridgeIsNotWelcomeAtOnce(t *testing.T) {
 	client.hear(`"id":3,"result"`)
 }
 
+// A gateway that reads nothing more before its answers are read gets them read.
+func TestBridgeReadsWhileItIsNotHeard(t *testing.T) {
+	path := socketPath(t)
+	first := newFakeGateway(t, path, "")
+	_, client, _ := startBridge(t, path, time.Minute)
+	gateway := first.next()
+	client.say(helloLine)
+	gateway.hear(helloLine)
+	gateway.say(resultLine(1))
+	client.hear(`"id":1,"result"`)
+	long := strings.Repeat("x", 1<<20) // more than a socket holds
+	for id := range 4 {
+		client.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"x":%q}}`, id+2, long))
+	}
+	gateway.say(resultLine(2))
+	client.hear(`"id":2,"result"`)
+	for id := range 4 {
+		gateway.hear(fmt.Sprintf(`"id":%d`, id+2))
+	}
+}
+
 func TestBridgeGivesUp(t *testing.T) {
 	path := socketPath(t)
 	g := newFakeGateway(t, path, "")

@@ -230,7 +230,7 @@ func (e *engine) happened(event source.Event) {
 		State: string(event.State), PID: event.PID, Message: message,
 	})
 	if event.Kind == source.EventState {
-		e.gateway.StateChanged(event.Server, event.State)
+		e.gateway.StateChanged(event.Server)
 	}
 }
 
