@@ -19,7 +19,8 @@ func (l *link) initialize(ctx Context, params Raw, b budget) (Raw, *mishap) {
 	case r.err == nil:
 		return r.result, nil
 	case refused:
-		f := source.Fail(source.ServerFailed, l.server, "%s", l.scrub(fmt.Sprintf("the server refused initialize: %.500s", e)))
+		text := l.scrub(fmt.Sprintf("the server refused initialize: %.500s", e))
+		f := source.Fail(source.ServerFailed, l.server, "%s", text)
 		return nil, &mishap{failure: f, lasting: true}
 	case l.life.Err() != nil:
 		return nil, l.asMishap()
