@@ -55,7 +55,8 @@ func newAviary(t *testing.T) *gateway {
 			with("maxRestarts", 0),
 		"unset": misbehaving().with("args", []string{"${GITHUB_TOKEN}", "${E2E_UNSET}"}),
 		"remote": {
-			"url": "https://127.0.0.1:1/", "headers": map[string]string{"Authorization": "${OPENAI_API_KEY}"},
+			"maxRestarts": 0,
+			"url":         "https://127.0.0.1:1/", "headers": map[string]string{"Authorization": "${OPENAI_API_KEY}"},
 		},
 	})
 	g := h.serve("--example")
