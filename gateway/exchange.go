@@ -32,10 +32,16 @@ func newExchange(ctx context.Context, s *Session, m *protocol.Message, out outle
 	}
 }
 
+// mayHold tells most texts that don't hold a word of ASCII from those that must be
+// looked at: it can be written with escapes.
+func mayHold(raw Raw, word string) bool {
+	return bytes.Contains(raw, []byte(word)) || bytes.Contains(raw, []byte(`\u00`))
+}
+
 // progressToken is the token under _meta; zero when there is none.
 func progressToken(params Raw) protocol.ID {
-	if !bytes.Contains(params, []byte("progressToken")) && !bytes.Contains(params, []byte(`\u00`)) {
-		return protocol.ID{} // whichever way it is written
+	if !mayHold(params, "progressToken") {
+		return protocol.ID{}
 	}
 	obj, err := protocol.ParseObject(params)
 	if err != nil {

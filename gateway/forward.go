@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -92,7 +91,7 @@ func (c caller) Ask(ctx context.Context, method string, params Raw) (Raw, error)
 // result or an error: no server says that garra refused a call, or what a person
 // should do about it. It fails for what can't be read, but could be by another.
 func unsigned(raw Raw, member string) (Raw, error) {
-	if !maySign(raw) {
+	if !mayHold(raw, "garra") {
 		return raw, nil
 	}
 	obj, err := readable(raw)
@@ -130,10 +129,4 @@ func readable(raw Raw) (*protocol.Object, error) {
 		return nil, nil
 	}
 	return obj, nil
-}
-
-// maySign tells most texts that have no word of garra's from those that must be
-// looked at: a name can be written with escapes.
-func maySign(raw Raw) bool {
-	return bytes.Contains(raw, []byte("garra")) || bytes.Contains(raw, []byte(`\u00`))
 }

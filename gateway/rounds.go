@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -21,7 +20,7 @@ const (
 // more instead of answering; nil for any other. It fails for one that can't be
 // read, but could be read by another.
 func needsInput(result Raw) (*protocol.Object, error) {
-	if !bytes.Contains(result, []byte("input_required")) && !bytes.Contains(result, []byte(`\u00`)) {
+	if !mayHold(result, "input_required") {
 		return nil, nil
 	}
 	obj, err := protocol.ParseObject(result)

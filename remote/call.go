@@ -4,9 +4,7 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -121,7 +119,7 @@ func (l *link) await(ctx Context, c *call) reply {
 	case r := <-c.done:
 		return r
 	case <-ctx.Done():
-		l.finish(c.id, reply{err: cancelled(ctx, l.server), gaveUp: true, reason: reasonOf(ctx)})
+		l.finish(c.id, reply{err: source.Cancelled(ctx, l.server), gaveUp: true, reason: source.CancelReason(ctx)})
 		return <-c.done
 	}
 }
@@ -177,38 +175,11 @@ func (c *call) progressed() {
 	c.timer.Reset(max(0, min(c.timeout, time.Until(c.deadline))))
 }
 
-// reasonOf is what the client gave as its reason to cancel, empty when none.
-func reasonOf(ctx Context) string {
-	if c, ok := errors.AsType[*source.CancelError](context.Cause(ctx)); ok {
-		return c.Reason
-	}
-	return ""
-}
-
 // paramsOf writes the params of a request for a server of the handshake era.
 func paramsOf(req *source.Call, id uint64) Raw {
-	params := withToken(req, id)
+	params := req.Tokened(id)
 	if req.Asker.Stateless {
 		params = protocol.Open(params)
 	}
 	return params
-}
-
-// withToken returns the request's params with garra's progress token, which is
-// the request's id, in the place of the client's.
-func withToken(req *source.Call, id uint64) Raw {
-	if req.Progress.IsZero() {
-		return req.Params
-	}
-	params, err := protocol.ParseObject(req.Params)
-	if err != nil {
-		return req.Params
-	}
-	meta, err := protocol.ParseObject(params.Get("_meta"))
-	if err != nil {
-		return req.Params
-	}
-	meta.Set("progressToken", Raw(strconv.FormatUint(id, 10)))
-	params.Set("_meta", meta.Raw())
-	return params.Raw()
 }

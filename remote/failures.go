@@ -3,7 +3,6 @@
 package remote
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -102,22 +101,12 @@ func because(f *source.Failure, now *snapshot) *source.Failure {
 
 // gaveUp is the failure of a call whose time ended while it waited.
 func (s *Server) gaveUp(ctx Context, now *snapshot) error {
-	f := cancelled(ctx, s.name)
+	f := source.Cancelled(ctx, s.name)
 	if f.Code != source.CallTimeout {
 		return f
 	}
 	f.Message = fmt.Sprintf("the server is %s and did not become ready in time", now.status.State)
 	return because(f, now)
-}
-
-// cancelled is the failure of a call whose context ended.
-func cancelled(ctx Context, server string) *source.Failure {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return source.Fail(source.CallTimeout, server, "the call got no answer in time")
-	}
-	return &source.Failure{
-		Code: source.CallCancelled, Server: server, Message: "the call was cancelled", Cause: context.Cause(ctx),
-	}
 }
 
 // referenceFailure is the failure of references that can't be resolved. It

@@ -150,7 +150,7 @@ func (c *caller) broken(ctx Context, r *request, to *address, err error) *mishap
 	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case ctx.Err() != nil:
-		m.unsent, m.failure = unsent, cancelled(ctx, c.target.entry.Name)
+		m.unsent, m.failure = unsent, source.Cancelled(ctx, c.target.entry.Name)
 	case isForbidden:
 		m.unsent, m.ends, m.lasting = true, true, true
 		m.failure.Message = "the connection was refused: " + forbidden.Error()

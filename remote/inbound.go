@@ -4,7 +4,6 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/garraia/garra/protocol"
@@ -87,7 +86,7 @@ func (l *link) ask(m *protocol.Message, via *call) {
 		switch {
 		case takenBack: // a cancelled request is not answered
 		case err != nil:
-			l.reply(protocol.NewError(m.ID, asProtocolError(err)))
+			l.reply(protocol.NewError(m.ID, source.AsProtocolError(err)))
 		default:
 			l.reply(protocol.NewResult(m.ID, result))
 		}
@@ -164,15 +163,4 @@ func (l *link) reply(m *protocol.Message) {
 		l.trouble(fmt.Sprintf("the server did not take the answer to %s: %s", m.ID, mishap.failure.Message))
 		l.heed(mishap)
 	}
-}
-
-// asProtocolError makes an answer of whatever went wrong.
-func asProtocolError(err error) *protocol.Error {
-	if e, ok := errors.AsType[*protocol.Error](err); ok {
-		return e
-	}
-	if f, ok := errors.AsType[*source.Failure](err); ok {
-		return protocol.Errorf(protocol.CodeInternal, "%s", f.Message)
-	}
-	return protocol.Errorf(protocol.CodeInternal, "%v", err)
 }

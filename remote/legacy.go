@@ -60,7 +60,7 @@ func (g *legacy) locate(ctx Context, res *response, events *eventReader) *mishap
 		e, err := events.next()
 		switch {
 		case ctx.Err() != nil:
-			return &mishap{failure: cancelled(ctx, g.target.entry.Name)}
+			return &mishap{failure: source.Cancelled(ctx, g.target.entry.Name)}
 		case err != nil:
 			return g.ended(res.from, err)
 		case e.kind != "endpoint":

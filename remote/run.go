@@ -155,7 +155,7 @@ func (r *runner) inTime(ctx Context, o order, f *source.Failure) *source.Failure
 func (r *runner) handshake(ctx Context, l *link, o order) (*source.Hello, *mishap) {
 	stop := context.AfterFunc(ctx, func() { // a wire that is being opened is given up with ctx
 		if ctx.Err() != nil {
-			l.over(&mishap{failure: cancelled(ctx, o.entry.Name)})
+			l.over(&mishap{failure: source.Cancelled(ctx, o.entry.Name)})
 		}
 	})
 	defer stop()

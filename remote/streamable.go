@@ -144,7 +144,7 @@ func (s *streamable) single(ctx Context, res *response, c *call) *mishap {
 // cut is the mishap of an answer that ended in its middle.
 func (s *streamable) cut(ctx Context, from *address, err error) *mishap {
 	if ctx.Err() != nil {
-		return &mishap{failure: cancelled(ctx, s.target.entry.Name)}
+		return &mishap{failure: source.Cancelled(ctx, s.target.entry.Name)}
 	}
 	text := "the connection to " + host(from.url) + " ended before the answer was there"
 	if err != nil && !errors.Is(err, io.EOF) {

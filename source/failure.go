@@ -3,8 +3,11 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/garraia/garra/protocol"
 )
 
 // A Code tells the kinds of failure apart. Codes are stable.
@@ -74,4 +77,34 @@ func (e *CancelError) Error() string {
 		return "cancelled by the client"
 	}
 	return "cancelled by the client: " + e.Reason
+}
+
+// Cancelled is the failure of a call whose context ended: its time is over, or its
+// client doesn't want it any more.
+func Cancelled(ctx context.Context, server string) *Failure {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return Fail(CallTimeout, server, "the call got no answer in time")
+	}
+	return &Failure{
+		Code: CallCancelled, Server: server, Message: "the call was cancelled", Cause: context.Cause(ctx),
+	}
+}
+
+// CancelReason is what the client gave as its reason to cancel, empty when none.
+func CancelReason(ctx context.Context) string {
+	if c, ok := errors.AsType[*CancelError](context.Cause(ctx)); ok {
+		return c.Reason
+	}
+	return ""
+}
+
+// AsProtocolError makes an answer to a server of whatever went wrong.
+func AsProtocolError(err error) *protocol.Error {
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		return e
+	}
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return protocol.Errorf(protocol.CodeInternal, "%s", f.Message)
+	}
+	return protocol.Errorf(protocol.CodeInternal, "%v", err)
 }

@@ -41,6 +41,25 @@ type Call struct {
 	Began   time.Time
 }
 
+// Tokened returns the params with a progress token of the source's own, which is
+// the number of the request, in the place of the client's.
+func (c *Call) Tokened(number uint64) protocol.Raw {
+	if c.Progress.IsZero() {
+		return c.Params
+	}
+	params, err := protocol.ParseObject(c.Params)
+	if err != nil {
+		return c.Params
+	}
+	meta, err := protocol.ParseObject(params.Get("_meta"))
+	if err != nil {
+		return c.Params
+	}
+	meta.Set("progressToken", protocol.NumberID(number).Raw())
+	params.Set("_meta", meta.Raw())
+	return params.Raw()
+}
+
 // An Asker is what a source has to know of a call's client to speak to a server
 // of either era. The zero Asker is garra itself.
 type Asker struct {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/garraia/garra/protocol"
@@ -69,7 +68,7 @@ func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 	if err := l.register(c, req.Method, b); err != nil {
 		return nil, err
 	}
-	m := protocol.NewRequest(protocol.NumberID(c.id), req.Method, l.addressed(withToken(req, c.id), req.Asker))
+	m := protocol.NewRequest(protocol.NumberID(c.id), req.Method, l.addressed(req.Tokened(c.id), req.Asker))
 	begun, err := l.send(writing, m)
 	broken := errors.Is(err, errInputClosed)
 	if broken {
@@ -91,7 +90,7 @@ func (l *link) await(ctx Context, c *call) reply {
 	case r := <-c.done:
 		return r
 	case <-ctx.Done():
-		l.finish(c.id, reply{err: cancelled(ctx, l.server), gaveUp: true, reason: reasonOf(ctx)})
+		l.finish(c.id, reply{err: source.Cancelled(ctx, l.server), gaveUp: true, reason: source.CancelReason(ctx)})
 		return <-c.done
 	}
 }
@@ -136,41 +135,4 @@ func (l *link) cancel(id uint64, reason string) {
 // progressed restarts the call's timer.
 func (c *call) progressed() {
 	c.timer.Reset(max(0, min(c.timeout, time.Until(c.deadline))))
-}
-
-// cancelled is the failure of a call whose context ended.
-func cancelled(ctx Context, server string) *source.Failure {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return source.Fail(source.CallTimeout, server, "the call got no answer in time")
-	}
-	return &source.Failure{
-		Code: source.CallCancelled, Server: server, Message: "the call was cancelled", Cause: context.Cause(ctx),
-	}
-}
-
-// reasonOf is what the client gave as its reason to cancel, empty when none.
-func reasonOf(ctx Context) string {
-	if c, ok := errors.AsType[*source.CancelError](context.Cause(ctx)); ok {
-		return c.Reason
-	}
-	return ""
-}
-
-// withToken returns the request's params with garra's progress token, which is
-// the request's id, in the place of the client's.
-func withToken(req *source.Call, id uint64) Raw {
-	if req.Progress.IsZero() {
-		return req.Params
-	}
-	params, err := protocol.ParseObject(req.Params)
-	if err != nil {
-		return req.Params
-	}
-	meta, err := protocol.ParseObject(params.Get("_meta"))
-	if err != nil {
-		return req.Params
-	}
-	meta.Set("progressToken", Raw(strconv.FormatUint(id, 10)))
-	params.Set("_meta", meta.Raw())
-	return params.Raw()
 }

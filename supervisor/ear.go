@@ -141,7 +141,7 @@ func (e *ear) listen(ctx Context, wants *protocol.Object) (agreed *protocol.Obje
 	case <-e.turn:
 		defer func() { e.turn <- struct{}{} }()
 	case <-ctx.Done():
-		return nil, nil, cancelled(ctx, e.link.server)
+		return nil, nil, source.Cancelled(ctx, e.link.server)
 	}
 	select {
 	case <-e.acks: // of a request that was given up

@@ -80,7 +80,7 @@ func because(f *source.Failure, now *snapshot) *source.Failure {
 
 // gaveUp is the failure of a call whose time ended while it waited.
 func (s *Server) gaveUp(ctx Context, now *snapshot) error {
-	f := cancelled(ctx, s.name)
+	f := source.Cancelled(ctx, s.name)
 	if f.Code != source.CallTimeout {
 		return f
 	}

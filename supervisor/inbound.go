@@ -5,7 +5,6 @@ package supervisor
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/garraia/garra/protocol"
@@ -115,7 +114,7 @@ func (l *link) ask(m *protocol.Message) {
 			return // a cancelled request is not answered
 		}
 		if err != nil {
-			l.reply(protocol.NewError(m.ID, asProtocolError(err)))
+			l.reply(protocol.NewError(m.ID, source.AsProtocolError(err)))
 			return
 		}
 		l.reply(protocol.NewResult(m.ID, result))
@@ -188,15 +187,4 @@ func (l *link) reply(m *protocol.Message) {
 	if _, err := l.send(ctx, m); err != nil && l.life.Err() == nil {
 		l.trouble(fmt.Sprintf("the server did not take the answer to %s: %v", m.ID, err))
 	}
-}
-
-// asProtocolError makes an answer of whatever went wrong.
-func asProtocolError(err error) *protocol.Error {
-	if e, ok := errors.AsType[*protocol.Error](err); ok {
-		return e
-	}
-	if f, ok := errors.AsType[*source.Failure](err); ok {
-		return protocol.Errorf(protocol.CodeInternal, "%s", f.Message)
-	}
-	return protocol.Errorf(protocol.CodeInternal, "%v", err)
 }

@@ -233,7 +233,7 @@ func (s *Server) ask(ctx Context, do func(*owner)) error {
 	case <-s.done:
 		return context.Cause(s.life)
 	case <-ctx.Done():
-		return cancelled(ctx, s.name)
+		return source.Cancelled(ctx, s.name)
 	}
 }
 
@@ -248,7 +248,7 @@ func (s *Server) attempt(ctx Context, do func(o *owner, outcome chan<- error)) e
 	case err := <-outcome:
 		return err
 	case <-ctx.Done():
-		return cancelled(ctx, s.name)
+		return source.Cancelled(ctx, s.name)
 	}
 }
 
