@@ -72,6 +72,9 @@ func (g *Gateway) isItself(hello *source.Hello) bool {
 // instructions has a section for each server that is ready and has some.
 func (a aggregate) instructions() string {
 	var text strings.Builder
+	if servers := a.gateway.searchedServers(); len(servers) > 0 {
+		text.WriteString(searchInstructions(servers))
+	}
 	for _, u := range a.gateway.all() {
 		hello := u.src.Status().Hello
 		if hello == nil || strings.TrimSpace(hello.Instructions) == "" {
@@ -129,9 +132,12 @@ func (g *Gateway) list(kind catalog.Kind) Raw {
 		return result
 	}
 	items := []Raw{}
+	if servers := g.searchedServers(); kind == catalog.Tools && len(servers) > 0 {
+		items = searchTools(servers)
+	}
 	for _, item := range g.catalog.Items(kind) {
 		u := g.upstream(item.Server)
-		if u == nil || (kind == catalog.Tools && !u.tool(item).Allowed) {
+		if u == nil || (kind == catalog.Tools && (u.searched() || !u.tool(item).Allowed)) {
 			continue
 		}
 		items = append(items, item.ForAll())
@@ -147,6 +153,16 @@ func (a aggregate) callTool(ctx context.Context, x *exchange) (Raw, error) {
 	params, name, err := textParam(x, "name")
 	if err != nil {
 		return nil, err
+	}
+	if len(a.gateway.searchedServers()) > 0 {
+		switch name {
+		case toolFind:
+			return outcome(a.findTool(ctx, params))
+		case toolCall:
+			if name, err = unwrap(params); err != nil {
+				return outcome(nil, err)
+			}
+		}
 	}
 	item, err := a.gateway.exposed(ctx, x, catalog.Tools, name)
 	if item == nil && err == nil {

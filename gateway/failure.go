@@ -23,16 +23,22 @@ func describe(f *source.Failure) Raw {
 
 // failedResult is the result of a tool call that did not reach its end.
 func failedResult(f *source.Failure) Raw {
-	text := protocol.Object{}
-	text.Set("type", protocol.Quote("text"))
-	text.Set("text", protocol.Quote(f.Error()))
 	meta := protocol.Object{}
 	meta.Set(metaError, describe(f))
-	result := protocol.Object{}
-	result.Set("content", protocol.Array([]Raw{text.Raw()}))
+	result := textResult(f.Error())
 	result.Set("isError", Raw("true"))
 	result.Set("_meta", meta.Raw())
 	return result.Raw()
+}
+
+// textResult is a result of a tool that says one thing.
+func textResult(text string) *protocol.Object {
+	content := protocol.Object{}
+	content.Set("type", protocol.Quote("text"))
+	content.Set("text", protocol.Quote(text))
+	result := &protocol.Object{}
+	result.Set("content", protocol.Array([]Raw{content.Raw()}))
+	return result
 }
 
 // asError makes a JSON-RPC error of what went wrong: the server's own as it

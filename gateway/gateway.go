@@ -34,12 +34,14 @@ type Gateway struct {
 	changed *signal // anything that a waiting list could depend on
 	parleys parleys
 	lists   listCache
+	index   indexCache
 	rules   atomic.Uint64 // counts changes of the configuration
 
-	mu        sync.RWMutex         // guards upstreams, sessions, listWait
+	mu        sync.RWMutex         // guards all below
 	upstreams map[string]*upstream // by server
 	sessions  map[string]*Session  // by id
 	listWait  time.Duration
+	searched  []string // servers whose tools are found by asking for them, sorted
 }
 
 // New returns a Gateway without servers.
@@ -60,6 +62,7 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 	g.listWait = config.Settings.ListWait
 	wanted := make(map[string]bool)
 	var fresh, gone []*upstream
+	g.searched = nil
 	for _, entry := range config.Servers {
 		src := find(entry.Name)
 		rules, err := policy.Compile(entry)
@@ -67,6 +70,9 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 			continue
 		}
 		wanted[entry.Name] = true
+		if entry.Tools == mcpconfig.ToolsSearch {
+			g.searched = append(g.searched, entry.Name)
+		}
 		if u := g.upstreams[entry.Name]; u != nil && u.src == src {
 			if u.adopt(entry, rules) {
 				g.news.add(entry.Name, catalog.Tools)
@@ -79,6 +85,7 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 		g.upstreams[entry.Name] = u
 		fresh = append(fresh, u)
 	}
+	slices.Sort(g.searched)
 	for name, u := range g.upstreams {
 		if !wanted[name] {
 			gone = append(gone, u)

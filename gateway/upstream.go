@@ -60,7 +60,7 @@ func newUpstream(g *Gateway, entry *mcpconfig.Server, rules *policy.Rules, src s
 // clients see may have changed by it.
 func (u *upstream) adopt(entry *mcpconfig.Server, rules *policy.Rules) bool {
 	last := u.current.Swap(&ruled{entry, rules})
-	return last.entry.Digest() != entry.Digest()
+	return last.entry.Digest() != entry.Digest() || last.entry.Tools != entry.Tools
 }
 
 func (u *upstream) close() {

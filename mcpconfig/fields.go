@@ -190,6 +190,12 @@ func fields() []field {
 			doc: "Seconds before the first restart; later ones wait longer.",
 		},
 		{
+			name: "tools", snake: "tools",
+			bind:    func(s *Server) any { return &s.Tools },
+			choices: []string{string(ToolsAll), string(ToolsSearch)},
+			doc:     "Whether clients of all servers get its tools in their list, or find them by asking.",
+		},
+		{
 			name: "allowedTools", snake: "allowed_tools",
 			synonyms: []string{"includeTools", "include_tools"}, format: toolPatterns,
 			bind: func(s *Server) any { return &s.AllowedTools },

@@ -23,6 +23,8 @@ func sample(f *field) any {
 		return "lazy"
 	case "protocolEra":
 		return "modern"
+	case "tools":
+		return "search"
 	case "sharing":
 		return "session"
 	case "sandbox":

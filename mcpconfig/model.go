@@ -3,6 +3,7 @@
 package mcpconfig
 
 import (
+	"cmp"
 	"reflect"
 	"time"
 )
@@ -66,6 +67,8 @@ func (c *Config) Unparsable() []string {
 type Settings struct {
 	// ListWait is how long the first list of tools waits for servers (tools.list_wait_secs).
 	ListWait time.Duration
+	// Tools is the Tools of entries without it (tools, or tools.mode).
+	Tools Tools
 	// DefaultTimeout is the Timeout of entries without one (timeouts.mcp.default_secs).
 	DefaultTimeout time.Duration
 	// ToolConfirmation is agent.tool_confirmation_enabled; false when unset.
@@ -101,6 +104,15 @@ type Sharing string
 const (
 	SharingShared  Sharing = "shared"  // one child serves all clients
 	SharingSession Sharing = "session" // each client session has a child of its own
+)
+
+// Tools says how clients of all servers get a server's tools.
+type Tools string
+
+// The ways of getting tools.
+const (
+	ToolsAll    Tools = "all"    // each stands in the list
+	ToolsSearch Tools = "search" // they are found by asking for them
 )
 
 // Era says how a server is spoken to.
@@ -182,6 +194,7 @@ type Server struct {
 	MaxProcesses        int     // 0 means none
 	MaxOpenFiles        int     // 0 means none
 
+	Tools        Tools
 	AllowedTools []string // names or globs; empty means all
 	DeniedTools  []string // names or globs; these win
 	ConfirmTools []string // names or globs
@@ -239,6 +252,7 @@ func NewServer(name string, origin Position, settings Settings) *Server {
 		RestartDelay: DefaultRestartDelay,
 		Start:        StartEager,
 		Sharing:      SharingShared,
+		Tools:        cmp.Or(settings.Tools, ToolsAll),
 		Era:          EraAuto,
 		Sandbox:      Sandbox{Mode: SandboxBestEffort},
 		places:       map[string]Position{},

@@ -53,6 +53,7 @@ func TestEveryField(t *testing.T) {
 		CPULimit:            1.5,
 		MaxProcesses:        50,
 		MaxOpenFiles:        256,
+		Tools:               ToolsAll,
 		AllowedTools:        []string{"read_*", "{list,search}_files"},
 		DeniedTools:         []string{"write_*"},
 		ConfirmTools:        []string{"move_file"},
@@ -82,7 +83,8 @@ func TestDefaults(t *testing.T) {
 		Name: "time", Transport: Stdio, Command: "uvx", Args: []string{"mcp-server-time"},
 		Enabled: true, Timeout: 60 * time.Second, CallTimeout: 300 * time.Second,
 		MaxRestarts: 5, RestartDelay: 5 * time.Second,
-		Start: StartEager, Sharing: SharingShared, Era: EraAuto, Sandbox: Sandbox{Mode: SandboxBestEffort},
+		Start: StartEager, Sharing: SharingShared, Tools: ToolsAll, Era: EraAuto,
+		Sandbox: Sandbox{Mode: SandboxBestEffort},
 	}
 	for _, dir := range []string{"minimal-json", "minimal-yaml"} {
 		if diff := cmp.Diff(want, corpusServer(t, dir, "time"), ignorePlace); diff != "" {
@@ -226,7 +228,7 @@ func TestNeedsRestart(t *testing.T) {
 		"restartDelaySecs": false, "allowedTools": false, "deniedTools": false,
 		"confirmTools": false, "inheritEnv": true, "forwardRoots": true, "sandbox": true,
 		"protocolEra": true, "allowPrivateAddresses": true,
-		"start": false, "idleStopSecs": false, "sharing": true,
+		"start": false, "idleStopSecs": false, "sharing": true, "tools": false,
 	}
 	if diff := cmp.Diff(want, restarts); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -273,22 +275,27 @@ func TestDigest(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
+	defaults := Settings{ListWait: 10 * time.Second, DefaultTimeout: 60 * time.Second, Tools: ToolsAll}
+	search := defaults
+	search.Tools = ToolsSearch
 	for _, tt := range []struct {
 		text string
 		want Settings
 	}{
-		{"", Settings{ListWait: 10 * time.Second, DefaultTimeout: 60 * time.Second}},
+		{"", defaults},
 		{
-			"tools: {listWaitSecs: 0}\ntimeouts: {mcp: {default_secs: 20}}\n" +
+			"tools: {listWaitSecs: 0, mode: search}\ntimeouts: {mcp: {default_secs: 20}}\n" +
 				"agent: {tool_confirmation_enabled: true}\napprovals: {require: token}\n",
-			Settings{0, 20 * time.Second, true, "token"},
+			Settings{0, ToolsSearch, 20 * time.Second, true, "token"},
 		},
 		{
 			"tools: {list_wait_secs: -5}\ntimeouts: {mcp: {default_secs: soon}}\n" +
 				"agent: {tool_confirmation_enabled: 1}\n",
-			Settings{ListWait: 10 * time.Second, DefaultTimeout: 60 * time.Second},
+			defaults,
 		},
-		{"timeouts: 5\nagent: [x]\n", Settings{ListWait: 10 * time.Second, DefaultTimeout: 60 * time.Second}},
+		{"timeouts: 5\nagent: [x]\n", defaults},
+		{"tools: search\n", search},
+		{"tools: {mode: few}\n", defaults},
 	} {
 		if diff := cmp.Diff(tt.want, loadText(t, GeneralFile, tt.text).Settings); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", tt.text, diff)
@@ -384,7 +391,9 @@ func TestFindingsKeepSecrets(t *testing.T) {
 		`"%s"`, `["%s"]`, `{"A": "%s"}`, `"${env:%s"`, `"vault: %s"`, `"%s\u0000"`,
 		`"https://u:%s@exa mple"`, `{"A": "%s\n"}`, `"${input:%s}"`, `"${%s"`, `{"network": ["%s"]}`,
 	}
-	visible := map[string]bool{"type": true, "start": true, "sharing": true, "sandbox": true, "protocolEra": true}
+	visible := map[string]bool{
+		"type": true, "start": true, "sharing": true, "sandbox": true, "protocolEra": true, "tools": true,
+	}
 	for _, f := range fields() {
 		for _, form := range forms {
 			if visible[f.name] || f.format == toolPatterns {

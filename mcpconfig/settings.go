@@ -14,6 +14,8 @@ import (
 type setting struct {
 	section string
 	keys    []string // spellings; the first is the documented one. Dots lead into maps
+	// alone is set for the one value that a section may be instead of a map.
+	alone bool
 	// foreign is set for a value of GarraIA's own sections: what is wrong with it is
 	// GarraIA's business, and garra keeps its default.
 	foreign bool
@@ -28,6 +30,9 @@ func settings() []setting {
 		{
 			section: "tools", keys: []string{"list_wait_secs", "listWaitSecs"},
 			set: func(s *Settings, n *node) string { return setSeconds(&s.ListWait, n, 0, 300) },
+		},
+		{
+			section: "tools", keys: []string{"mode"}, alone: true, set: setTools,
 		},
 		{
 			section: "approvals", keys: []string{"require"},
@@ -54,7 +59,7 @@ func ownSections() []string {
 
 // readSettings reads the settings and checks garra's own sections.
 func (l *loader) readSettings(s *source) Settings {
-	values := Settings{ListWait: DefaultListWait, DefaultTimeout: DefaultTimeout}
+	values := Settings{ListWait: DefaultListWait, DefaultTimeout: DefaultTimeout, Tools: ToolsAll}
 	if s.root == nil {
 		return values
 	}
@@ -66,6 +71,10 @@ func (l *loader) readSettings(s *source) Settings {
 		}
 	}
 	for _, setting := range table {
+		if n := s.root.get(setting.section); setting.alone && n != nil && n.kind == stringNode {
+			l.apply(s, setting, setting.section, n, &values)
+			continue
+		}
 		for _, key := range setting.keys {
 			path := append([]string{setting.section}, strings.Split(key, ".")...)
 			if n := s.root.at(path...); n != nil && n.kind != nullNode {
@@ -105,6 +114,8 @@ func settingCode(n *node, setting setting) Code {
 	switch {
 	case setting.section == "approvals" && n.kind == stringNode:
 		return CodeFieldChoice
+	case setting.alone && n.kind == stringNode:
+		return CodeFieldChoice
 	case setting.section == "tools" && n.kind == numberNode:
 		return CodeFieldRange
 	}
@@ -128,6 +139,11 @@ func (l *loader) checkOwnSection(s *source, section *member, table []setting) {
 	case nullNode:
 		return
 	case mapNode:
+	case stringNode:
+		if slices.ContainsFunc(table, func(x setting) bool { return x.alone && x.section == section.key }) {
+			return
+		}
+		fallthrough
 	default:
 		l.report(s.at(section.value.start), CodeSectionNotMap, "write it as a map of keys and values",
 			"%s is %s, not a map", section.key, section.value.kind.noun())
@@ -169,6 +185,14 @@ func setApprovalProof(s *Settings, n *node) string {
 		return "passphrase or token"
 	}
 	s.ApprovalProof = n.text
+	return ""
+}
+
+func setTools(s *Settings, n *node) string {
+	if n.kind != stringNode || n.text != string(ToolsAll) && n.text != string(ToolsSearch) {
+		return "all or search"
+	}
+	s.Tools = Tools(n.text)
 	return ""
 }
 

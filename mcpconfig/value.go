@@ -41,6 +41,12 @@ func (d *decoder) decodeValue(f *field, m member, s *Server) bool {
 		return choose(d, p, f.choices, m.key, n)
 	case *Sharing:
 		return choose(d, p, f.choices, m.key, n)
+	case *Tools:
+		if n.kind == listNode { // as in files of other clients
+			return d.wrongType(m.key, "all or search", "write the names of tools as "+
+				fieldOf("allowedTools").spelling(d.entry.src.name), n)
+		}
+		return choose(d, p, f.choices, m.key, n)
 	case *Sandbox:
 		return d.sandbox(p, m)
 	default:

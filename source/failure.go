@@ -26,6 +26,7 @@ const (
 	ServerDisabled Code = "server.disabled"
 	ServerUnknown  Code = "server.unknown"
 	CallTimeout    Code = "call.timeout"
+	CallInvalid    Code = "call.invalid"
 	FrameTooLarge  Code = "frame.too_large"
 	CallCancelled  Code = "call.cancelled"
 )
