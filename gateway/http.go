@@ -19,9 +19,8 @@ import (
 
 // Headers of the streamable HTTP transport.
 const (
-	headerSession  = "Mcp-Session-Id"
-	headerRevision = "Mcp-Protocol-Version"
-	headerLastID   = "Last-Event-Id"
+	headerSession = "Mcp-Session-Id"
+	headerLastID  = "Last-Event-Id"
 )
 
 // HTTP returns the handler of the streamable HTTP transport (MCP specification,
@@ -220,8 +219,8 @@ func (h *httpHandler) find(w http.ResponseWriter, r *http.Request) *httpSession 
 		refuse(w, http.StatusNotFound, protocol.CodeInvalidRequest, "no such session; initialize again")
 		return nil
 	}
-	if v := protocol.Revision(r.Header.Get(headerRevision)); v != "" && !v.Known() {
-		refuse(w, http.StatusBadRequest, protocol.CodeInvalidRequest, "unknown %s %.40q", headerRevision, string(v))
+	if v := protocol.Revision(r.Header.Get(protocol.HeaderRevision)); v != "" && !v.Known() {
+		refuse(w, http.StatusBadRequest, protocol.CodeInvalidRequest, "unknown %s %.40q", protocol.HeaderRevision, string(v))
 		return nil
 	}
 	return s

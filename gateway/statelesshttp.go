@@ -4,27 +4,17 @@ package gateway
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/garraia/garra/catalog"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
 
-// Headers of the streamable HTTP transport since 2026-07-28, which repeat what
-// the body says, for whoever routes without reading it.
-const (
-	headerMethod = "Mcp-Method"
-	headerName   = "Mcp-Name"
-	headerParam  = "Mcp-Param-"
-)
-
 // isStateless reports whether a POST is of the stateless era. m may be nil.
 func isStateless(r *http.Request, m *protocol.Message) bool {
-	if protocol.Revision(r.Header.Get(headerRevision)).Stateless() {
+	if protocol.Revision(r.Header.Get(protocol.HeaderRevision)).Stateless() {
 		return true
 	}
 	if m == nil || !m.IsRequest() {
@@ -94,27 +84,27 @@ func statusOf(code int) int {
 // checkHeaders compares the headers of a request with its body.
 func (g *Gateway) checkHeaders(r *http.Request, m *protocol.Message, v view) *protocol.Error {
 	envelope, _ := protocol.ReadEnvelope(m.Params) // what else it lacks is said where it is read
-	said := r.Header.Get(headerRevision)
+	said := r.Header.Get(protocol.HeaderRevision)
 	switch {
 	case said == "":
-		return protocol.Errorf(protocol.CodeHeaderMismatch, "no %s header", headerRevision)
+		return protocol.Errorf(protocol.CodeHeaderMismatch, "no %s header", protocol.HeaderRevision)
 	case envelope == nil:
 		return protocol.Errorf(protocol.CodeInvalidParams, "_meta has no %q", protocol.MetaRevision)
-	case len(r.Header.Values(headerRevision)) > 1, len(r.Header.Values(headerMethod)) > 1,
-		len(r.Header.Values(headerName)) > 1:
+	case len(r.Header.Values(protocol.HeaderRevision)) > 1, len(r.Header.Values(protocol.HeaderMethod)) > 1,
+		len(r.Header.Values(protocol.HeaderName)) > 1:
 		return protocol.Errorf(protocol.CodeHeaderMismatch, "a header is there twice")
 	case said != string(envelope.Revision):
-		return mismatch(headerRevision, said, string(envelope.Revision))
-	case r.Header.Get(headerMethod) != m.Method:
-		return mismatch(headerMethod, r.Header.Get(headerMethod), m.Method)
+		return mismatch(protocol.HeaderRevision, said, string(envelope.Revision))
+	case r.Header.Get(protocol.HeaderMethod) != m.Method:
+		return mismatch(protocol.HeaderMethod, r.Header.Get(protocol.HeaderMethod), m.Method)
 	}
 	params, err := m.ParamsObject()
 	if err != nil {
 		return protocol.Errorf(protocol.CodeInvalidParams, "%v", err)
 	}
-	name, named := nameOf(m.Method, params)
-	if said := decodeHeader(r.Header.Get(headerName)); named && said != name {
-		return mismatch(headerName, said, name)
+	name, named := protocol.NameOf(m.Method, params)
+	if said := protocol.DecodeHeader(r.Header.Get(protocol.HeaderName)); named && said != name {
+		return mismatch(protocol.HeaderName, said, name)
 	}
 	if m.Method == protocol.MethodToolsCall {
 		return checkParams(r.Header, params, v.schema(name))
@@ -127,50 +117,19 @@ func mismatch(header, said, body string) *protocol.Error {
 		"the header %s is %.80q, the body says %.80q", header, said, body)
 }
 
-// nameOf is what the header Mcp-Name repeats, for the methods that have one.
-func nameOf(method string, params *protocol.Object) (name string, named bool) {
-	member := ""
-	switch method {
-	case protocol.MethodToolsCall, protocol.MethodPromptsGet:
-		member = "name"
-	case protocol.MethodResourcesRead:
-		member = "uri"
-	case "tasks/get", "tasks/update", "tasks/cancel":
-		member = "taskId"
-	default:
-		return "", false
-	}
-	name, _ = protocol.Text(params.Get(member)) // none is refused where it is needed
-	return name, true
-}
-
-// decodeHeader decodes a header value that is written as =?base64?…?=, as one
-// with other characters than ASCII must be.
-func decodeHeader(value string) string {
-	coded, ok := strings.CutPrefix(value, "=?base64?")
-	if !ok {
-		return value
-	}
-	coded, ok = strings.CutSuffix(coded, "?=")
-	text, err := base64.StdEncoding.DecodeString(coded)
-	if !ok || err != nil {
-		return value
-	}
-	return string(text)
-}
-
 // checkParams compares Mcp-Param headers with the arguments that a tool's schema
 // names for them with x-mcp-header.
 func checkParams(header http.Header, params *protocol.Object, schema Raw) *protocol.Error {
 	var arguments *protocol.Object
-	for _, p := range catalog.HeaderParams(schema) {
+	marked, _ := protocol.HeaderParams(schema) // clients leave out a tool with a mark that is none
+	for _, p := range marked {
 		if arguments == nil {
 			arguments, _ = protocol.ParseObject(params.Get("arguments")) // none has no members
 		}
 		value, has := p.Value(arguments)
-		said := decodeHeader(header.Get(headerParam + p.Header))
-		if has != (header.Get(headerParam+p.Header) != "") || (has && !sameValue(said, value)) {
-			return mismatch(headerParam+p.Header, said, value)
+		said := protocol.DecodeHeader(header.Get(protocol.HeaderParamFor + p.Header))
+		if has != (header.Get(protocol.HeaderParamFor+p.Header) != "") || (has && !sameValue(said, value)) {
+			return mismatch(protocol.HeaderParamFor+p.Header, said, value)
 		}
 	}
 	return nil
