@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -17,7 +18,7 @@ import (
 // An attendance is a run from the start of its process to its end.
 type attendance struct {
 	*runner
-	order   order
+	run     *lifecycle.Run
 	proc    *process
 	link    *link
 	started time.Time
@@ -28,20 +29,20 @@ type attendance struct {
 }
 
 // attend speaks to a process from its start until it is gone.
-func (r *runner) attend(ctx Context, o order, proc *process, say func(progress)) outcome {
-	s := o.server
+func (r *runner) attend(ctx Context, run *lifecycle.Run, proc *process) lifecycle.Outcome {
+	s := r.server
 	a := &attendance{
-		runner: r, order: o, proc: proc, started: time.Now(), ring: s.ring, stderr: s.ring.last(),
+		runner: r, run: run, proc: proc, started: time.Now(), ring: s.ring, stderr: s.ring.last(),
 		link: newLink(wiring{
-			server: o.entry.Name, in: proc.stdin, out: proc.stdout, hooks: r.hooks,
-			noise: s.noised, trouble: s.troubled, limits: r.limits,
+			server: run.Entry.Name, in: proc.stdin, out: proc.stdout, hooks: r.hooks,
+			noise: s.noised, trouble: s.Trouble, limits: r.limits,
 		}),
 	}
-	say(progress{pid: proc.PID()})
+	run.Show(func(s *source.Status) { s.PID = proc.PID() })
 	go a.drain() // ends with the server's standard error, at the latest when end closes it; end waits for it
 	if hello := a.greet(ctx); hello != nil {
 		a.ready = true
-		say(progress{link: a.link, hello: hello})
+		run.Ready(a.link, hello)
 		select {
 		case <-ctx.Done():
 		case <-proc.Exited():
@@ -56,7 +57,7 @@ func (a *attendance) drain() {
 	defer close(a.proc.drained)
 	a.ring.drain(a.proc.stderr, func(line string) {
 		if a.hooks.Stderr != nil {
-			a.hooks.Stderr(a.order.entry.Name, line)
+			a.hooks.Stderr(a.run.Entry.Name, line)
 		}
 	})
 }
@@ -81,25 +82,24 @@ func (a *attendance) greet(ctx Context) *source.Hello {
 		a.refused = a.refusal(err)
 		return nil
 	}
-	hello.Generation = a.order.generation
 	a.link.answered.Store(false) // that was no answer to a call
 	return hello
 }
 
 // patience is the time that a process has to become ready.
 func (a *attendance) patience() budget {
-	return budget{timeout: a.order.entry.Timeout, began: a.started}
+	return budget{timeout: a.run.Entry.Timeout, began: a.started}
 }
 
 // initialize makes the handshake.
 func (a *attendance) initialize(ctx Context) (*source.Hello, error) {
 	result, err := a.link.call(ctx, &source.Call{
-		Method: protocol.MethodInitialize, Params: initializeParams(a.order.entry),
+		Method: protocol.MethodInitialize, Params: initializeParams(a.run.Entry),
 	}, a.patience())
 	if err != nil {
 		return nil, err
 	}
-	hello, failure := readHello(a.order.entry.Name, result)
+	hello, failure := readHello(a.run.Entry.Name, result)
 	if failure != nil {
 		return nil, failure
 	}
@@ -109,7 +109,7 @@ func (a *attendance) initialize(ctx Context) (*source.Hello, error) {
 
 // refusal is why a server that still runs did not answer its first request well.
 func (a *attendance) refusal(err error) *source.Failure {
-	name := a.order.entry.Name
+	name := a.run.Entry.Name
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return source.Fail(source.ServerFailed, name, "the server refused the handshake: %.500s", e)
 	}
@@ -120,7 +120,7 @@ func (a *attendance) refusal(err error) *source.Failure {
 	case f.Code == source.CallTimeout:
 		return &source.Failure{
 			Code: source.CallTimeout, Server: name,
-			Message: fmt.Sprintf("the server did not answer initialize within %s", a.order.entry.Timeout),
+			Message: fmt.Sprintf("the server did not answer initialize within %s", a.run.Entry.Timeout),
 			Fix:     "raise timeoutSecs if it needs longer to start",
 		}
 	}
@@ -129,17 +129,17 @@ func (a *attendance) refusal(err error) *source.Failure {
 
 // end answers the calls in flight, brings the process down and says why the run
 // ended.
-func (a *attendance) end(ctx Context) outcome {
-	var out outcome
+func (a *attendance) end(ctx Context) lifecycle.Outcome {
+	var out lifecycle.Outcome
 	if ctx.Err() != nil {
-		out.failure = stoppedFailure(a.order.entry.Name)
+		out.Failure = lifecycle.StoppedFailure(a.run.Entry.Name)
 	} else {
-		out.failure = a.explain()
+		out.Failure = a.explain()
 	}
-	a.link.close(out.failure)
+	a.link.close(out.Failure)
 	if !a.proc.stop(a.limits) {
-		out.leftover = a.proc.Gone()
-		out.failure = source.Fail(source.ServerFailed, a.order.entry.Name,
+		out.Leftover = a.proc.Gone()
+		out.Failure = source.Fail(source.ServerFailed, a.run.Entry.Name,
 			"processes of it are still running after SIGKILL")
 	}
 	waitFor(a.limits.drain, a.proc.drained, a.link.read)
@@ -152,11 +152,11 @@ func (a *attendance) end(ctx Context) outcome {
 // explain says why a run ended that nobody stopped.
 func (a *attendance) explain() *source.Failure {
 	f := &source.Failure{
-		Code: source.ServerCrashed, Server: a.order.entry.Name,
-		Fix: "see `garra mcp logs " + a.order.entry.Name + "`",
+		Code: source.ServerCrashed, Server: a.run.Entry.Name,
+		Fix: "see `garra mcp logs " + a.run.Entry.Name + "`",
 	}
 	if a.once { // and no gateway that keeps logs
-		f.Fix = "see what `garra mcp inspect " + a.order.entry.Name + "` shows of it"
+		f.Fix = "see what `garra mcp inspect " + a.run.Entry.Name + "` shows of it"
 	}
 	switch {
 	case a.refused != nil:

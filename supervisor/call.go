@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -52,6 +53,11 @@ func (c *call) end(r reply) {
 	c.over()
 }
 
+// Call implements lifecycle.Link.
+func (l *link) Call(ctx Context, c *source.Call) (Raw, error) {
+	return l.call(ctx, c, budget{timeout: c.Timeout, began: c.Began})
+}
+
 // call sends a request and waits for its answer.
 func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 	if result, done, err := l.own(ctx, req); done {
@@ -76,7 +82,7 @@ func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 	}
 	r := l.await(ctx, c)
 	if r.lost && (broken || !begun) {
-		return nil, fmt.Errorf("%w: %w", errNotDelivered, r.err)
+		return nil, &lifecycle.Undelivered{Cause: r.err}
 	}
 	if r.gaveUp && begun && req.Method != protocol.MethodInitialize { // which must not be cancelled
 		l.cancel(c.id, r.reason)
@@ -100,7 +106,7 @@ func (l *link) register(c *call, method string, b budget) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failure != nil {
-		return fmt.Errorf("%w: %w", errNotDelivered, l.failure)
+		return &lifecycle.Undelivered{Cause: l.failure}
 	}
 	l.next++
 	c.id = l.next

@@ -28,7 +28,7 @@ func TestCallTimeout(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	marker := filepath.Join(t.TempDir(), "cancelled")
-	s := r.only(misbehaving().with("callTimeoutSecs", 0.2))
+	s := r.only(misbehaving().With("callTimeoutSecs", 0.2))
 	c := tool("sleep", args{"ms": 60_000, "marker": marker})
 	c.Timeout = 0 // the entry's
 	began := time.Now()
@@ -58,14 +58,14 @@ func TestProgress(t *testing.T) {
 	s := r.only(misbehaving())
 	t.Run("restarts the time, under the client's token", func(t *testing.T) {
 		t.Parallel()
-		who := &client{name: "a"}
+		who := &client{Name: "a"}
 		c := within(800*time.Millisecond, tool("progress", args{"n": 8, "ms": 200}))
 		c = withProgress(c, protocol.StringID("mine"))
 		c.Client = who
 		if _, err := s.Call(t.Context(), c); err != nil {
 			t.Error(err)
 		}
-		heard := who.heard()
+		heard := who.Heard()
 		for i, note := range heard {
 			want := fmt.Sprintf(
 				`notifications/progress {"progressToken":"mine","progress":%d,"total":8,"message":"step %d"}`,
@@ -91,11 +91,11 @@ func TestProgress(t *testing.T) {
 	})
 	t.Run("is not asked for by who doesn't want it", func(t *testing.T) {
 		t.Parallel()
-		who := &client{name: "b"}
+		who := &client{Name: "b"}
 		c := tool("progress", args{"n": 3, "ms": 1})
 		c.Client = who
-		if _, err := s.Call(t.Context(), c); err != nil || len(who.heard()) != 0 {
-			t.Errorf("%v; heard %q", err, who.heard())
+		if _, err := s.Call(t.Context(), c); err != nil || len(who.Heard()) != 0 {
+			t.Errorf("%v; heard %q", err, who.Heard())
 		}
 	})
 	t.Run("of no call is dropped", func(t *testing.T) {
@@ -104,10 +104,8 @@ func TestProgress(t *testing.T) {
 		} {
 			use(t, s, "emit", args{"method": protocol.NoteProgress, "params": Raw(params)})
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if len(r.notes) != 0 {
-			t.Errorf("told elsewhere: %q", r.notes)
+		if notes := r.Heard(); len(notes) != 0 {
+			t.Errorf("told elsewhere: %q", notes)
 		}
 	})
 }
@@ -249,7 +247,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	}
 	deaf.Notify("notifications/x", nil)
 	eventually(t, "an event of the lost notification", func() bool {
-		return r.saw("did not take notifications/x") != ""
+		return r.Saw("did not take notifications/x") != ""
 	})
 	if got := deaf.Status(); got.Noise != 0 || got.State != source.Ready {
 		t.Errorf("%+v", got)
@@ -268,7 +266,7 @@ func TestNotifyingAServerThatDoesNotRead(t *testing.T) {
 	for range maxNotes + 1 {
 		deaf.Notify("notifications/x", nil) // the last one finds the queue full, if nobody waited
 	}
-	if r.saw("did not get notifications/x: 64 notifications wait") == "" {
+	if r.Saw("did not get notifications/x: 64 notifications wait") == "" {
 		t.Error("no event tells that there were too many")
 	}
 	if err := deaf.Stop(t.Context()); err != nil {

@@ -14,7 +14,7 @@ import (
 // garra it is greeted first: servers that speak both eras lose nothing by it, and
 // most speak no other. One that refuses the handshake is asked without one.
 func (a *attendance) meet(ctx Context) (*source.Hello, error) {
-	switch a.order.entry.Era {
+	switch a.run.Entry.Era {
 	case mcpconfig.EraLegacy:
 		return a.initialize(ctx)
 	case mcpconfig.EraModern:
@@ -67,7 +67,7 @@ func (a *attendance) discover(ctx Context) (*source.Hello, error) {
 	}
 	obj, err := protocol.ParseObject(result)
 	if err != nil || !speaks(result) {
-		return nil, source.Fail(source.ServerFailed, a.order.entry.Name,
+		return nil, source.Fail(source.ServerFailed, a.run.Entry.Name,
 			"its answer to server/discover names no revision that garra speaks: %.300s", result)
 	}
 	hello := &source.Hello{

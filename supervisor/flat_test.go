@@ -113,13 +113,13 @@ func TestFailedStartsLeaveNothingBehind(t *testing.T) {
 	r := newRig(t)
 	before := usageNow(t)
 	servers := map[string]fields{
-		"silent":  misbehaving("--never-init").with("timeoutSecs", 0.05),
+		"silent":  misbehaving("--never-init").With("timeoutSecs", 0.05),
 		"exits":   misbehaving("--exit-at-start"),
 		"missing": {"command": "no-such-command-anywhere"},
 		"worker":  misbehaving("--fork-worker", filepath.Join(r.dir, "pid"), "--protocol", "1999-01-01"),
 	}
 	for name := range servers {
-		servers[name] = servers[name].with("maxRestarts", 0)
+		servers[name] = servers[name].With("maxRestarts", 0)
 	}
 	r.apply(servers)
 	var all sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/source"
 )
 
@@ -51,25 +52,23 @@ func TestNoiseIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.only(misbehaving("--banner", "Server started"))
-	if r.saw(`"Server started"`) == "" {
+	if r.Saw(`"Server started"`) == "" {
 		t.Error("no event quotes the banner")
 	}
-	for range 2 * maxTold {
+	for range 2 * lifecycle.MaxTold {
 		use(t, s, "null_id_error", nil)
 	}
-	if got := s.Status().Noise; got != 1+2*maxTold {
+	if got := s.Status().Noise; got != 1+2*lifecycle.MaxTold {
 		t.Errorf("noise: %d", got)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	told := 0
-	for _, e := range r.events {
+	for _, e := range r.Events() {
 		if e.Kind == source.EventNoise {
 			told++
 		}
 	}
-	if told != maxTold {
-		t.Errorf("%d events of noise, want %d", told, maxTold)
+	if told != lifecycle.MaxTold {
+		t.Errorf("%d events of noise, want %d", told, lifecycle.MaxTold)
 	}
 }
 
@@ -87,10 +86,8 @@ func TestStrayLines(t *testing.T) {
 		}
 	}
 	// A batch is no noise: what is a message in it counts.
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.notes) != 1 || !strings.HasPrefix(r.notes[0], "s notifications/x") {
-		t.Errorf("notifications: %q", r.notes)
+	if notes := r.Heard(); len(notes) != 1 || !strings.HasPrefix(notes[0], "s notifications/x") {
+		t.Errorf("notifications: %q", notes)
 	}
 }
 
@@ -115,7 +112,7 @@ func TestWrongID(t *testing.T) {
 	pid := s.Status().PID
 	_, err := s.Call(t.Context(), within(300*time.Millisecond, tool("echo", nil)))
 	failed(t, err, source.CallTimeout)
-	if r.saw("nobody-asked-with-this") == "" {
+	if r.Saw("nobody-asked-with-this") == "" {
 		t.Error("no event tells of the id")
 	}
 	if _, err := s.Call(t.Context(), &source.Call{Method: "ping"}); err != nil {
@@ -182,7 +179,7 @@ func TestTooLongNotification(t *testing.T) {
 	}
 	// The request is as long as the notification: it is only the answers that the cap is for.
 	got = use(t, s, "emit", args{"method": "notifications/x", "params": args{"text": strings.Repeat("x", 70<<10)}})
-	if got != "sent" || s.Status().Noise != 1 || r.saw("over the limit") == "" {
+	if got != "sent" || s.Status().Noise != 1 || r.Saw("over the limit") == "" {
 		t.Errorf("over the cap: %q, noise %d", got, s.Status().Noise)
 	}
 }
@@ -229,15 +226,13 @@ func TestStandardErrorNeverBlocks(t *testing.T) {
 	if got := use(t, s, "echo", args{"text": "here"}); got != "here" {
 		t.Errorf("echo: %q", got)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, line := range r.stderr {
+	for _, line := range r.Stderr() {
 		if !strings.HasPrefix(line, "s: ") {
 			t.Fatalf("a line without its server: %q", line)
 		}
 	}
-	if len(r.stderr) < 10_000 {
-		t.Errorf("%d lines", len(r.stderr))
+	if n := len(r.Stderr()); n < 10_000 {
+		t.Errorf("%d lines", n)
 	}
 }
 
@@ -263,10 +258,8 @@ func TestStandardErrorOfTwo(t *testing.T) {
 }
 
 func linesOf(r *rig, server string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	var lines []string
-	for _, line := range r.stderr {
+	for _, line := range r.Stderr() {
 		if text, ok := strings.CutPrefix(line, server+": "); ok {
 			lines = append(lines, text)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -71,7 +70,8 @@ func TestReadHello(t *testing.T) {
 func TestInitializeParams(t *testing.T) {
 	t.Parallel()
 	for _, roots := range []bool{false, true} {
-		entry := plain(func(e *mcpconfig.Server) { e.ForwardRoots = roots })
+		entry := entryNamed("s")
+		entry.ForwardRoots = roots
 		var params struct {
 			ProtocolVersion string
 			Capabilities    map[string]any

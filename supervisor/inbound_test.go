@@ -16,12 +16,6 @@ import (
 	"github.com/garraia/garra/source"
 )
 
-// from returns the call as one of a client.
-func from(who source.Client, c *source.Call) *source.Call {
-	c.Client = who
-	return c
-}
-
 // inFlight makes a call that hangs until the test ends.
 func inFlight(t *testing.T, s *Server, who source.Client) {
 	t.Helper()
@@ -36,7 +30,7 @@ func inFlight(t *testing.T, s *Server, who source.Client) {
 		<-done
 	})
 	eventually(t, "the call is in flight", func() bool {
-		l := s.current.Load().link
+		l := linkOf(s)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, c := range l.pending {
@@ -58,7 +52,7 @@ func TestQuestionsOfAServer(t *testing.T) {
 	t.Run("go to the client that calls", func(t *testing.T) {
 		t.Parallel()
 		s := newRig(t).only(misbehaving())
-		who := &client{name: "a", ask: answers}
+		who := &client{Name: "a", Can: answers}
 		for tool1, method := range map[string]string{
 			"ask_roots":       "roots/list",
 			"ask_sampling":    "sampling/createMessage",
@@ -76,7 +70,7 @@ func TestQuestionsOfAServer(t *testing.T) {
 	t.Run("take the client's refusal back", func(t *testing.T) {
 		t.Parallel()
 		s := newRig(t).only(misbehaving())
-		result, err := s.Call(t.Context(), from(&client{name: "a"}, tool("ask_roots", nil)))
+		result, err := s.Call(t.Context(), from(&client{Name: "a"}, tool("ask_roots", nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +79,7 @@ func TestQuestionsOfAServer(t *testing.T) {
 	t.Run("of several calls of one client", func(t *testing.T) {
 		t.Parallel()
 		s := newRig(t).only(misbehaving())
-		who := &client{name: "a", ask: answers}
+		who := &client{Name: "a", Can: answers}
 		inFlight(t, s, who)
 		result, err := s.Call(t.Context(), from(who, tool("ask_roots", nil)))
 		if err != nil {
@@ -96,15 +90,15 @@ func TestQuestionsOfAServer(t *testing.T) {
 	t.Run("fail at once when they may be for several", func(t *testing.T) {
 		t.Parallel()
 		s := newRig(t).only(misbehaving())
-		a, b := &client{name: "a", ask: answers}, &client{name: "b", ask: answers}
+		a, b := &client{Name: "a", Can: answers}, &client{Name: "b", Can: answers}
 		inFlight(t, s, b)
 		result, err := s.Call(t.Context(), from(a, tool("ask_sampling", args{"text": "for a"})))
 		if err != nil {
 			t.Fatal(err)
 		}
 		contains(t, textOf(t, result), "calls of 2 clients are in flight", "sharing: session")
-		if len(a.questions())+len(b.questions()) != 0 {
-			t.Errorf("asked a %q, b %q", a.questions(), b.questions())
+		if len(a.Questions())+len(b.Questions()) != 0 {
+			t.Errorf("asked a %q, b %q", a.Questions(), b.Questions())
 		}
 	})
 }
@@ -131,7 +125,7 @@ func TestQuestionsOutsideOfCalls(t *testing.T) {
 		t.Parallel()
 		s := newRig(t).only(misbehaving())
 		asked := make(chan struct{})
-		who := &client{name: "a", ask: func(ctx context.Context, _ string, _ Raw) (Raw, error) {
+		who := &client{Name: "a", Can: func(ctx context.Context, _ string, _ Raw) (Raw, error) {
 			close(asked)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -157,7 +151,7 @@ func TestFloodOfQuestions(t *testing.T) {
 	s := r.only(misbehaving())
 	var most, open atomic.Int64
 	release := make(chan struct{})
-	who := &client{name: "a", ask: func(context.Context, string, Raw) (Raw, error) {
+	who := &client{Name: "a", Can: func(context.Context, string, Raw) (Raw, error) {
 		if n := open.Add(1); n > most.Load() {
 			most.Store(n)
 		}
@@ -174,11 +168,11 @@ func TestFloodOfQuestions(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	close(release)
-	if most.Load() != maxAsked || r.saw("requests wait for an answer already") == "" {
+	if most.Load() != maxAsked || r.Saw("requests wait for an answer already") == "" {
 		t.Errorf("%d at the same time", most.Load())
 	}
 	eventually(t, "there is room again", func() bool {
-		l := s.current.Load().link
+		l := linkOf(s)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.asked) == 0
@@ -191,16 +185,14 @@ func TestNotificationsOfAServer(t *testing.T) {
 	r := newRig(t)
 	s := r.only(misbehaving())
 	told := func(text string) bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return slices.ContainsFunc(r.notes, func(n string) bool { return strings.Contains(n, text) })
+		return slices.ContainsFunc(r.Heard(), func(n string) bool { return strings.Contains(n, text) })
 	}
 	// A log line belongs to the only client that calls.
-	a, b := &client{name: "a"}, &client{name: "b"}
+	a, b := &client{Name: "a"}, &client{Name: "b"}
 	if _, err := s.Call(t.Context(), from(a, tool("log", args{"level": "info", "text": "one"}))); err != nil {
 		t.Fatal(err)
 	}
-	if heard := a.heard(); len(heard) != 1 || told("one") {
+	if heard := a.Heard(); len(heard) != 1 || told("one") {
 		t.Errorf("a heard %q; told elsewhere: %v", heard, told("one"))
 	}
 	// Of two clients it is anybody's, and of none too.
@@ -208,8 +200,8 @@ func TestNotificationsOfAServer(t *testing.T) {
 	if _, err := s.Call(t.Context(), from(a, tool("log", args{"level": "info", "text": "two"}))); err != nil {
 		t.Fatal(err)
 	}
-	if len(a.heard()) != 1 || len(b.heard()) != 0 || !told("two") {
-		t.Errorf("a heard %q, b %q; told elsewhere: %v", a.heard(), b.heard(), told("two"))
+	if len(a.Heard()) != 1 || len(b.Heard()) != 0 || !told("two") {
+		t.Errorf("a heard %q, b %q; told elsewhere: %v", a.Heard(), b.Heard(), told("two"))
 	}
 	// What concerns the server as a whole goes to who watches it.
 	for _, method := range []string{
@@ -226,7 +218,7 @@ func TestNotificationsOfAServer(t *testing.T) {
 	}
 	// garra's answers can't be cancelled; the notification goes nowhere.
 	use(t, s, "emit", args{"method": "notifications/cancelled", "params": args{"requestId": 1}})
-	if told("notifications/cancelled") || len(a.heard()) != 1 {
+	if told("notifications/cancelled") || len(a.Heard()) != 1 {
 		t.Error("notifications/cancelled was passed on")
 	}
 }
@@ -235,7 +227,7 @@ func TestNotificationsOfAServer(t *testing.T) {
 // at it. The server writes the marker when it is told that the call is cancelled.
 func running(ctx context.Context, t *testing.T, s *Server, marker string) <-chan error {
 	t.Helper()
-	who := &client{name: "runner"}
+	who := &client{Name: "runner"}
 	c := from(who, tool("progress", args{"n": 10_000, "ms": 20, "marker": marker}))
 	c = withProgress(c, protocol.StringID("p"))
 	done := make(chan error, 1)
@@ -243,7 +235,7 @@ func running(ctx context.Context, t *testing.T, s *Server, marker string) <-chan
 		_, err := s.Call(ctx, c)
 		done <- err
 	}()
-	eventually(t, "the server is at it", func() bool { return len(who.heard()) > 0 })
+	eventually(t, "the server is at it", func() bool { return len(who.Heard()) > 0 })
 	return done
 }
 
@@ -263,7 +255,7 @@ func TestNotifyingAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Notify(protocol.NoteRootsChanged, nil)
-	if s.Status().State != source.Stopped || r.saw("did not take") != "" {
+	if s.Status().State != source.Stopped || r.Saw("did not take") != "" {
 		t.Errorf("%+v", s.Status())
 	}
 }
@@ -272,7 +264,7 @@ func TestNotifyingAServer(t *testing.T) {
 func TestQuestionsAndCallsTogether(t *testing.T) {
 	t.Parallel()
 	s := newRig(t).only(misbehaving())
-	who := &client{name: "a", ask: func(context.Context, string, Raw) (Raw, error) {
+	who := &client{Name: "a", Can: func(context.Context, string, Raw) (Raw, error) {
 		text := strings.Repeat("y", 200<<10)
 		return Raw(`"` + text + `"`), nil
 	}}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/garraia/garra/internal/atomicfile"
+	"github.com/garraia/garra/mcpconfig"
 )
 
 // An isolation remembers the servers that a person restarted: they run with an
@@ -45,17 +46,18 @@ func openIsolation(path string) (*isolation, error) {
 	return i, nil
 }
 
-// holds reports whether a server with that text of its entry runs isolated.
-func (i *isolation) holds(server, digest string) bool {
+// holds reports whether a server with that entry runs isolated, although it asks
+// for the environment.
+func (i *isolation) holds(entry *mcpconfig.Server) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	held, ok := i.digests[server]
-	return ok && held == digest
+	held, ok := i.digests[entry.Name]
+	return ok && entry.InheritEnv && held == entry.Digest()
 }
 
 // force remembers that a server runs isolated while its entry has that text.
-func (i *isolation) force(server, digest string) error {
-	return i.change(func(digests map[string]string) { digests[server] = digest })
+func (i *isolation) force(entry *mcpconfig.Server) error {
+	return i.change(func(digests map[string]string) { digests[entry.Name] = entry.Digest() })
 }
 
 // lift forgets it.

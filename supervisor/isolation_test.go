@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/garraia/garra/internal/sourcetest"
+	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
 
@@ -44,9 +46,7 @@ func nowhere(t *testing.T, r *rig, text string) {
 			t.Errorf("in the log of %s", name)
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if got := fmt.Sprintf("%+v %v %v", r.events, r.notes, r.stderr); strings.Contains(got, text) {
+	if got := fmt.Sprintf("%+v %v %v", r.Events(), r.Heard(), r.Stderr()); strings.Contains(got, text) {
 		t.Errorf("in what was told: %s", got)
 	}
 }
@@ -60,7 +60,7 @@ func TestCanaries(t *testing.T) {
 		"s":       misbehaving("--env-dump", dump),
 		"crashes": misbehaving("--traceback"),
 		"shell":   shell("env >&2; exec $SERVER"),
-		"missing": misbehaving().with("args", []string{"${OPENAI_API_KEY}", "${NOT_SET}"}),
+		"missing": misbehaving().With("args", []string{"${OPENAI_API_KEY}", "${NOT_SET}"}),
 	})
 	r.ready("s", "shell")
 	r.state("crashes", source.Backoff)
@@ -87,39 +87,26 @@ func read(t *testing.T, file string) string {
 	return string(data)
 }
 
-// count returns how many events have this text in their message.
-func (r *rig) count(text string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0
-	for _, e := range r.events {
-		if strings.Contains(e.Message, text) {
-			n++
-		}
-	}
-	return n
-}
-
 // An entry that asks for garra's environment gets it, with a warning at each
 // start, until a person restarts the server; then not until its text changes.
 func TestInheritedEnvironment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withCanaries)
-	inherits := misbehaving().with("inheritEnv", true)
+	inherits := misbehaving().With("inheritEnv", true)
 	s := r.only(inherits)
 	has := func(s *Server) bool { return strings.Contains(use(t, s, "env", nil), "OPENAI_API_KEY=canary-0") }
 	if got := s.Status().Env; !has(s) || got.Mode != source.EnvInherited || got.Forced {
 		t.Errorf("at first: %+v", got)
 	}
-	warned := r.count("inherit")
-	if warned != 1 || !strings.Contains(r.saw("inherit"), `"s"`) {
-		t.Errorf("%d warnings: %q", warned, r.saw("inherit"))
+	warned := r.Count("inherit")
+	if warned != 1 || !strings.Contains(r.Saw("inherit"), `"s"`) {
+		t.Errorf("%d warnings: %q", warned, r.Saw("inherit"))
 	}
 	if _, err := s.Call(t.Context(), tool("kill_self", nil)); err == nil {
 		t.Error("it lives")
 	}
-	if !has(s) || r.count("inherit") != 2 { // a restart by garra itself
-		t.Errorf("after a crash: %+v, %d warnings", s.Status().Env, r.count("inherit"))
+	if !has(s) || r.Count("inherit") != 2 { // a restart by garra itself
+		t.Errorf("after a crash: %+v, %d warnings", s.Status().Env, r.Count("inherit"))
 	}
 
 	if err := s.Restart(t.Context()); err != nil {
@@ -138,7 +125,7 @@ func TestInheritedEnvironment(t *testing.T) {
 	if !slices.IsSorted(env.Dropped) || slices.Contains(env.Dropped, "PATH") {
 		t.Errorf("dropped %q", env.Dropped)
 	}
-	contains(t, r.saw("kept from it"), `"s"`, "inherit_env has no effect")
+	contains(t, r.Saw("kept from it"), `"s"`, "inherit_env has no effect")
 	if _, err := s.Call(t.Context(), tool("kill_self", nil)); err == nil {
 		t.Error("it lives")
 	}
@@ -147,7 +134,7 @@ func TestInheritedEnvironment(t *testing.T) {
 	}
 	nowhere(t, r, "canary-")
 
-	r.apply(map[string]fields{"s": inherits.with("callTimeoutSecs", 100)})
+	r.apply(map[string]fields{"s": inherits.With("callTimeoutSecs", 100)})
 	eventually(t, "the edit is in force", func() bool { return s.Status().Env.Mode == source.EnvInherited })
 	r.ready("s")
 	if !has(s) || s.Status().Env.Forced || len(s.Status().Env.Dropped) != 0 {
@@ -159,7 +146,7 @@ func TestInheritedEnvironment(t *testing.T) {
 func TestIsolationOutlivesGarra(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "isolated.json")
-	inherits := misbehaving().with("inheritEnv", true)
+	inherits := misbehaving().With("inheritEnv", true)
 	again := func(t *testing.T, f fields) source.Env {
 		t.Helper()
 		r := newRig(t, withCanaries, func(o *Options) { o.IsolationFile = file })
@@ -187,7 +174,7 @@ func TestIsolationOutlivesGarra(t *testing.T) {
 	if env := again(t, inherits); !env.Forced || env.Mode != source.EnvIsolated {
 		t.Errorf("the same text: %+v", env)
 	}
-	if env := again(t, inherits.with("callTimeoutSecs", 100)); env.Forced || env.Mode != source.EnvInherited {
+	if env := again(t, inherits.With("callTimeoutSecs", 100)); env.Forced || env.Mode != source.EnvInherited {
 		t.Errorf("another text: %+v", env)
 	}
 	if env := again(t, misbehaving()); env.Forced || env.Mode != source.EnvIsolated {
@@ -207,23 +194,35 @@ func TestIsolationFile(t *testing.T) {
 		}
 		return i
 	}
-	if i := open(t); i.holds("s", "") { // a server that stands in no file has no digest
+	entry := func(callTimeout int) *mcpconfig.Server {
+		f := fields{"command": "server", "inheritEnv": true, "callTimeoutSecs": callTimeout}
+		return sourcetest.Load(t, t.TempDir(), map[string]fields{"s": f}).Servers[0]
+	}
+	one, two := entry(1), entry(2)
+	nowhere := entryNamed("s") // has no digest
+	nowhere.InheritEnv = true
+	if i := open(t); i.holds(nowhere) || i.holds(one) {
 		t.Error("nobody forced it")
-	} else if err := i.force("s", "one"); err != nil {
+	} else if err := i.force(one); err != nil {
 		t.Fatal(err)
 	}
 	i := open(t)
-	if !i.holds("s", "one") || i.holds("s", "two") || i.holds("other", "one") {
+	if !i.holds(one) || i.holds(two) || i.holds(nowhere) {
 		t.Errorf("%+v", i.digests)
 	}
-	if err := i.lift("s"); err != nil || open(t).holds("s", "one") {
+	one.InheritEnv = false
+	if i.holds(one) {
+		t.Error("it is isolated anyway, but as if it were forced")
+	}
+	one.InheritEnv = true
+	if err := i.lift("s"); err != nil || open(t).holds(one) {
 		t.Errorf("lifted: %v", err)
 	}
 	for _, text := range []string{"null", "{}"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := open(t).force("s", "one"); err != nil {
+		if err := open(t).force(one); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -242,12 +241,42 @@ func TestIsolationThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "no", "such", "folder", "isolated.json")
 	r := newRig(t, withCanaries, func(o *Options) { o.IsolationFile = file })
-	s := r.only(misbehaving().with("inheritEnv", true))
+	s := r.only(misbehaving().With("inheritEnv", true))
 	pid := s.Status().PID
 	for range 2 {
 		contains(t, failed(t, s.Restart(t.Context()), source.ServerFailed).Error(), "isolated")
 	}
 	if got := s.Status(); got.PID != pid || got.State != source.Ready {
 		t.Errorf("%+v", got)
+	}
+}
+
+// An edit of a forced server's entry lifts the isolation, in force at once when
+// that changes the environment. A text that comes back is no longer forced.
+func TestEditsOfAForcedServer(t *testing.T) {
+	t.Parallel()
+	inherits := misbehaving().With("inheritEnv", true)
+	for name, next := range map[string]fields{
+		"that still inherits":  inherits.With("callTimeoutSecs", 7),
+		"that doesn't inherit": misbehaving(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			s := r.only(inherits)
+			if err := s.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.apply(map[string]fields{"s": next})
+			eventually(t, "the edit is in force", func() bool {
+				now := s.Status()
+				return now.State == source.Ready && now.Hello.Generation == 3 && !now.Env.Forced
+			})
+			r.apply(map[string]fields{"s": inherits})
+			r.ready("s")
+			if env := s.Status().Env; env.Forced || env.Mode != source.EnvInherited {
+				t.Errorf("%+v", env)
+			}
+		})
 	}
 }

@@ -272,14 +272,14 @@ func TestServersThatDoNotComeUp(t *testing.T) {
 			[]string{"exit status 1", "last words on stderr", "ModuleNotFoundError: No module named 'mcp'"},
 		},
 		"never answers": {
-			misbehaving("--never-init").with("timeoutSecs", 0.3), source.CallTimeout,
+			misbehaving("--never-init").With("timeoutSecs", 0.3), source.CallTimeout,
 			[]string{"did not answer initialize within 300ms", "raise timeoutSecs", "it wrote nothing to stderr"},
 		},
 		"is too slow": {
-			misbehaving("--slow-init", "1m").with("timeoutSecs", 0.3), source.CallTimeout, []string{"within 300ms"},
+			misbehaving("--slow-init", "1m").With("timeoutSecs", 0.3), source.CallTimeout, []string{"within 300ms"},
 		},
 		"is busy": {
-			misbehaving("--spin").with("timeoutSecs", 0.3), source.CallTimeout, []string{"within 300ms"},
+			misbehaving("--spin").With("timeoutSecs", 0.3), source.CallTimeout, []string{"within 300ms"},
 		},
 		"speaks another revision": {
 			misbehaving("--protocol", "1999-01-01"), source.ServerFailed, []string{"1999-01-01"},
@@ -294,7 +294,7 @@ func TestServersThatDoNotComeUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			r.apply(map[string]fields{"s": test.entry.with("maxRestarts", 0)})
+			r.apply(map[string]fields{"s": test.entry.With("maxRestarts", 0)})
 			f := failed(t, r.state("s", source.Parked).LastError, test.code)
 			contains(t, f.Error(), test.says...)
 			if strings.Count(f.Error(), f.Fix) != 1 {
@@ -314,7 +314,7 @@ func TestCrashDuringACall(t *testing.T) {
 		cause string
 	}{
 		"killed": {func(t *testing.T, s *Server) error {
-			l := s.current.Load().link
+			l := linkOf(s)
 			pid := s.Status().PID
 			time.AfterFunc(100*time.Millisecond, func() { kill(t, pid) })
 			_, err := l.call(t.Context(), tool("hang", nil), budget{timeout: time.Minute, began: time.Now()})
@@ -395,7 +395,7 @@ func TestStopDuringACall(t *testing.T) {
 	}()
 	use(t, s, "echo", nil)
 	eventually(t, "both are in flight", func() bool {
-		l := s.current.Load().link
+		l := linkOf(s)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.pending) == 1
@@ -450,7 +450,7 @@ func TestStateIsKept(t *testing.T) {
 			t.Fatalf("%s", got)
 		}
 	}
-	result, err := s.Call(t.Context(), from(&client{name: "b"}, tool("whoami", nil)))
+	result, err := s.Call(t.Context(), from(&client{Name: "b"}, tool("whoami", nil)))
 	if err != nil || textOf(t, result) != "ada" {
 		t.Errorf("%s, %v", result, err)
 	}
@@ -480,7 +480,7 @@ func TestLastWordsAreOfTheirRun(t *testing.T) {
 	r := newRig(t)
 	s := r.only(misbehaving("--stderr-flood", "64"))
 	eventually(t, "it spoke", func() bool { return s.ring.last() == 1 })
-	r.apply(map[string]fields{"s": misbehaving("--exit-at-start").with("maxRestarts", 0)})
+	r.apply(map[string]fields{"s": misbehaving("--exit-at-start").With("maxRestarts", 0)})
 	contains(t, r.state("s", source.Parked).LastError.Message, "it wrote nothing to stderr")
 	if lines, _ := s.Logs(0); len(lines) != 1 {
 		t.Errorf("%d lines are kept", len(lines))

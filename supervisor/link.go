@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -58,6 +59,8 @@ type link struct {
 	read     chan struct{}           // closed when there is nothing more to read
 }
 
+var _ lifecycle.Link = (*link)(nil)
+
 // newLink starts to read what the server says.
 func newLink(w wiring) *link {
 	l := &link{
@@ -82,6 +85,12 @@ func (l *link) send(ctx Context, m *protocol.Message) (begun bool, err error) {
 func frameOf(m *protocol.Message) []byte {
 	return append(m.Append(make([]byte, 0, m.Size()+1)), '\n')
 }
+
+// Notify implements lifecycle.Link.
+func (l *link) Notify(method string, params Raw) { l.notify(method, params) }
+
+// Answered implements lifecycle.Link.
+func (l *link) Answered() bool { return l.answered.Load() }
 
 // notify sends a notification without waiting for the server. One that it
 // doesn't take within a second is lost, as it would be at a server that just

@@ -4,31 +4,35 @@ package supervisor
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/misbehave"
+	"github.com/garraia/garra/internal/sourcetest"
 	"github.com/garraia/garra/mcpconfig"
-	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
 
-// patience bounds every wait of a test for something that will happen.
-const patience = 30 * time.Second
+// Short names for what every test says.
+type (
+	fields = sourcetest.Fields
+	args   = sourcetest.Args
+	client = sourcetest.Client
+)
 
-// Fields are an entry of mcp.json.
-type fields map[string]any
+var (
+	eventually = sourcetest.Eventually
+	tool       = sourcetest.Tool
+	within     = sourcetest.Within
+	from       = sourcetest.From
+	textOf     = sourcetest.Text
+	failed     = sourcetest.Failed
+	contains   = sourcetest.Contains
+)
+
+const patience = sourcetest.Patience
 
 // misbehaving is an entry whose server misbehaves by flags.
 func misbehaving(flags ...string) fields {
@@ -36,23 +40,19 @@ func misbehaving(flags ...string) fields {
 	return fields{"command": path, "args": args, "restartDelaySecs": 0.1}
 }
 
-// with returns the fields with one of them changed.
-func (f fields) with(name string, value any) fields {
-	f = maps.Clone(f)
-	f[name] = value
-	return f
+// entryNamed is an entry that stands in no file.
+func entryNamed(name string) *mcpconfig.Server {
+	entry := mcpconfig.NewServer(name, mcpconfig.Position{File: "mcp.json", Line: 1}, mcpconfig.Settings{})
+	entry.Transport = mcpconfig.Stdio
+	return entry
 }
 
 // A rig is a supervisor of real processes, and a record of what it told.
 type rig struct {
 	*Supervisor
+	sourcetest.Record
 	t   *testing.T
 	dir string
-
-	mu     sync.Mutex // guards what follows
-	events []source.Event
-	notes  []string // "server method params"
-	stderr []string // "server: line"
 }
 
 // quick are limits for tests that wait for every step.
@@ -70,7 +70,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	limits := quick()
 	options := Options{
 		Host:   envbuild.Host{Env: []string{"PATH=/usr/bin:/bin"}, Home: r.dir},
-		Hooks:  source.Hooks{Event: r.told, Notification: r.notified, Stderr: r.wrote},
+		Hooks:  r.Hooks(),
 		limits: &limits,
 	}
 	for _, c := range change {
@@ -91,80 +91,15 @@ func (r *rig) close() {
 	if left := r.Close(ctx); len(left) > 0 {
 		r.t.Errorf("did not stop: %v", left)
 	}
-	if bug := r.saw("a bug in garra"); bug != "" {
+	if bug := r.Saw("a bug in garra"); bug != "" {
 		r.t.Error(bug)
 	}
-}
-
-func (r *rig) told(e source.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, e)
-}
-
-func (r *rig) notified(server, method string, params Raw) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.notes = append(r.notes, fmt.Sprintf("%s %s %s", server, method, params))
-}
-
-func (r *rig) wrote(server, line string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stderr = append(r.stderr, server+": "+line)
-}
-
-// saw returns the first event with that text in its message, or "".
-func (r *rig) saw(text string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, e := range r.events {
-		if strings.Contains(e.Message, text) {
-			return e.Message
-		}
-	}
-	return ""
-}
-
-// states returns the states that a server went through.
-func (r *rig) states(name string) []source.State {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var states []source.State
-	for _, e := range r.events {
-		if e.Server == name && e.Kind == source.EventState {
-			states = append(states, e.State)
-		}
-	}
-	return states
-}
-
-// load writes mcp.json and reads it.
-func (r *rig) load(servers map[string]fields) *mcpconfig.Config {
-	r.t.Helper()
-	text, err := json.MarshalIndent(map[string]any{"mcpServers": servers}, "", " ")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(r.dir, mcpconfig.ServersFile), text, 0o600); err != nil {
-		r.t.Fatal(err)
-	}
-	config, err := mcpconfig.Load(r.dir)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, f := range config.Findings {
-		if f.Severity == mcpconfig.Error {
-			r.t.Fatalf("mcp.json: %+v", f)
-		}
-	}
-	return config
 }
 
 // apply makes these the servers.
 func (r *rig) apply(servers map[string]fields) {
 	r.t.Helper()
-	r.Apply(r.load(servers))
+	r.Apply(sourcetest.Load(r.t, r.dir, servers))
 }
 
 // only makes this the only server, under the name s, and returns it once it is
@@ -174,20 +109,6 @@ func (r *rig) only(f fields) *Server {
 	r.apply(map[string]fields{"s": f})
 	r.ready("s")
 	return r.Server("s")
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never happened: %s", what)
-		}
-		<-tick.C
-	}
 }
 
 // ready waits until servers are ready.
@@ -201,56 +122,13 @@ func (r *rig) ready(names ...string) {
 // state waits until a server is in a state.
 func (r *rig) state(name string, want source.State) source.Status {
 	r.t.Helper()
-	var now source.Status
-	deadline := time.Now().Add(patience)
-	for s := r.Server(name); ; {
-		snapshot := s.current.Load()
-		if now = s.Status(); now.State == want {
-			return now
-		}
-		select {
-		case <-snapshot.changed:
-		case <-time.After(time.Until(deadline)):
-			r.t.Fatalf("%s is %s, never %s; last error: %v", name, now.State, want, now.LastError)
-		}
-	}
-}
-
-// tool is a call of a tool with a minute to answer.
-func tool(name string, arguments any) *source.Call {
-	text, err := json.Marshal(map[string]any{"name": name, "arguments": arguments})
-	if err != nil {
-		panic(err)
-	}
-	return &source.Call{Method: protocol.MethodToolsCall, Params: text, Timeout: time.Minute}
-}
-
-// args are a tool's arguments.
-type args map[string]any
-
-// within returns the call with another timeout.
-func within(d time.Duration, c *source.Call) *source.Call {
-	c.Timeout = d
-	return c
+	return sourcetest.State(r.t, r.Server(name), want)
 }
 
 // use calls a tool and returns its text.
 func use(t *testing.T, s *Server, name string, arguments args) string {
 	t.Helper()
-	result, err := s.Call(t.Context(), tool(name, arguments))
-	if err != nil {
-		t.Fatalf("calling %s: %v", name, err)
-	}
-	return textOf(t, result)
-}
-
-func textOf(t *testing.T, result Raw) string {
-	t.Helper()
-	var r struct{ Content []struct{ Text string } }
-	if err := json.Unmarshal(result, &r); err != nil || len(r.Content) == 0 {
-		t.Fatalf("no text in %.200s: %v", result, err)
-	}
-	return r.Content[0].Text
+	return sourcetest.Use(t, s, name, arguments)
 }
 
 // pidOf asks a server for its process id.
@@ -263,67 +141,5 @@ func pidOf(t *testing.T, s *Server) int {
 	return pid
 }
 
-// failed makes sure that an error is a failure of some kind, and returns it.
-func failed(t *testing.T, err error, code source.Code) *source.Failure {
-	t.Helper()
-	f, ok := errors.AsType[*source.Failure](err)
-	if !ok {
-		t.Fatalf("not a failure: %v", err)
-	}
-	if f.Code != code {
-		t.Errorf("code %s, want %s: %v", f.Code, code, f)
-	}
-	return f
-}
-
-// contains makes sure that a text has all these parts.
-func contains(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%q is not in %q", part, text)
-		}
-	}
-}
-
-// A client is who calls come from.
-type client struct {
-	name string
-	ask  func(ctx context.Context, method string, params Raw) (Raw, error)
-
-	mu    sync.Mutex
-	notes []string // "method params"
-	asked []string // methods
-}
-
-func (c *client) Session() string { return c.name }
-
-func (c *client) Notify(method string, params Raw) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.notes = append(c.notes, method+" "+string(params))
-}
-
-func (c *client) Ask(ctx context.Context, method string, params Raw) (Raw, error) {
-	c.mu.Lock()
-	c.asked = append(c.asked, method)
-	c.mu.Unlock()
-	if c.ask == nil {
-		return nil, protocol.Errorf(protocol.CodeMethodNotFound, "the client can't be asked %s", method)
-	}
-	return c.ask(ctx, method, params)
-}
-
-// heard returns the notifications that the client got.
-func (c *client) heard() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.notes)
-}
-
-// questions returns what the client was asked.
-func (c *client) questions() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.asked)
-}
+// linkOf is the link of a server that is ready.
+func linkOf(s *Server) *link { return s.Link().(*link) }

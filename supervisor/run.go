@@ -7,100 +7,55 @@ import (
 	"fmt"
 
 	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
 )
 
-// A launcher makes one run and returns when that has ended; ending ctx stops
-// it. There is one launcher; tests of the owner have another.
-type launcher func(ctx Context, order order, report func(progress))
-
-// An order is all that a run needs to know.
-type order struct {
-	entry      *mcpconfig.Server
-	isolated   bool // build the environment from nothing, whatever the entry says
-	generation uint64
-	server     *Server // for what outlives the run: stderr's ring, oddities
-}
-
-// A progress is what a run reports to its owner: first built and spawned, then
-// ready, and always ended, last and once.
-type progress struct {
-	generation uint64
-	built      *envbuild.Spec // the environment was built
-	env        source.Env     // with built
-	pid        int            // the process runs
-	link       *link          // it is ready
-	hello      *source.Hello  // with link
-	ended      *outcome
-	warning    string
-}
-
-// An outcome is how a run ended.
-type outcome struct {
-	failure   *source.Failure // nil when it ended because it was told to
-	permanent bool            // trying again can't mend the cause
-	leftover  <-chan struct{} // nil, unless something still runs: closed when that is gone
-}
-
-// A runner makes real runs.
+// A runner makes the runs of one server.
 type runner struct {
-	dir     string // the configuration folder: the base of relative paths
+	server  *Server // for what outlives a run: stderr's ring, oddities
+	dir     string  // the configuration folder: the base of relative paths
 	host    envbuild.Host
 	secrets envbuild.Secrets
-	before  []<-chan struct{} // servers that had the name, whose processes must be gone first
-	spawn   chan struct{}     // bounds how many are spawned at the same time
+	forced  *isolation
+	spawn   chan struct{} // bounds how many are spawned at the same time
 	hooks   *source.Hooks
 	limits  *limits
 	once    bool // for one command, which says by itself where to look
 }
 
-// launch is the launcher of real runs.
-func (r *runner) launch(ctx Context, o order, report func(progress)) {
-	say := func(p progress) {
-		p.generation = o.generation
-		report(p)
-	}
-	out := r.run(ctx, o, say)
-	if ctx.Err() != nil && out.leftover == nil {
-		out = outcome{} // whatever went wrong while it was being stopped is no failure
-	}
-	say(progress{ended: &out})
-}
+var _ lifecycle.Runner = (*runner)(nil)
 
-// run makes the run: builds, spawns, speaks.
-func (r *runner) run(ctx Context, o order, say func(progress)) outcome {
-	for _, gone := range r.before {
-		select {
-		case <-gone:
-		case <-ctx.Done():
-		}
-	}
-	spec, env, err := r.build(ctx, o)
+// Run implements lifecycle.Runner: it builds, spawns, speaks.
+func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
+	spec, env, err := r.build(ctx, run.Entry)
 	if err != nil {
-		return outcome{failure: buildFailure(o.entry, err), permanent: true}
+		return lifecycle.Outcome{Failure: buildFailure(run.Entry, err), Permanent: true}
 	}
-	for _, w := range append(spec.Warnings, withheld(o.entry.Name, env)...) {
-		say(progress{warning: w})
+	for _, w := range append(spec.Warnings, withheld(run.Entry.Name, env)...) {
+		run.Warn(w)
 	}
-	say(progress{built: spec, env: env})
-
+	run.Show(func(s *source.Status) {
+		s.Env = env
+		s.Command = source.Command{Path: spec.Path, Dir: spec.Dir, SearchPath: spec.SearchPath}
+	})
 	proc, err := r.start(ctx, spec)
 	if err != nil {
-		return startOutcome(o.entry, err)
+		return startOutcome(run.Entry, err)
 	}
-	return r.attend(ctx, o, proc, say)
+	return r.attend(ctx, run, proc)
 }
 
 // build makes the environment; env tells what a person may know of it.
-func (r *runner) build(ctx Context, o order) (*envbuild.Spec, source.Env, error) {
-	entry := EntryOf(o.entry, r.dir)
+func (r *runner) build(ctx Context, of *mcpconfig.Server) (*envbuild.Spec, source.Env, error) {
+	entry := EntryOf(of, r.dir)
 	spec, err := envbuild.Build(ctx, entry, r.host, r.secrets)
 	if err != nil {
 		return nil, source.Env{}, err
 	}
-	if !o.isolated || !entry.InheritEnv {
+	if !r.forced.holds(of) {
 		return spec, envOf(spec), nil
 	}
 	inherited := envOf(spec)
@@ -113,10 +68,36 @@ func (r *runner) build(ctx Context, o order) (*envbuild.Spec, source.Env, error)
 	return spec, env, nil
 }
 
-// buildable reports whether a server's environment can be built now.
-func (r *runner) buildable(entry *mcpconfig.Server, isolated bool) bool {
-	_, _, err := r.build(context.Background(), order{entry: entry, isolated: isolated})
-	return err == nil
+// Obstacle implements lifecycle.Runner: it is why the environment can't be built.
+func (r *runner) Obstacle(ctx Context, entry *mcpconfig.Server) *source.Failure {
+	if _, _, err := r.build(ctx, entry); err != nil {
+		return buildFailure(entry, err)
+	}
+	return nil
+}
+
+// Edited implements lifecycle.Runner: an edit ends a forced isolation.
+func (r *runner) Edited(old, next *mcpconfig.Server) (replace bool) {
+	lifted := r.forced.holds(old)
+	if err := r.forced.lift(old.Name); err != nil {
+		r.server.Trouble(fmt.Sprintf("forgetting that %q runs isolated: %v", old.Name, err))
+	}
+	return lifted && next.InheritEnv || old.NeedsRestart(next)
+}
+
+// ByHand implements lifecycle.Runner: the server runs isolated from now on.
+func (r *runner) ByHand(entry *mcpconfig.Server) *source.Failure {
+	if !entry.InheritEnv {
+		return nil
+	}
+	if err := r.forced.force(entry); err != nil {
+		return &source.Failure{
+			Code: source.ServerFailed, Server: entry.Name, Cause: err,
+			Message: "remembering that it runs isolated: " + err.Error(),
+			Fix:     "make the state folder writable",
+		}
+	}
+	return nil
 }
 
 // withheld warns when a server is not given the environment that it asks for.

@@ -30,12 +30,12 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 	}()
 
 	// What doesn't concern the process leaves it alone.
-	tools := edited.with("allowedTools", []string{"echo"})
+	tools := edited.With("allowedTools", []string{"echo"})
 	r.apply(map[string]fields{"edited": tools, "kept": kept, "gone": misbehaving()})
 	if got := r.Server("edited").Status(); got.PID != epid || got.State != source.Ready {
 		t.Errorf("%+v", got)
 	}
-	r.apply(map[string]fields{"edited": edited.with("env", args{"NEW": "1"}), "kept": kept, "new": misbehaving()})
+	r.apply(map[string]fields{"edited": edited.With("env", args{"NEW": "1"}), "kept": kept, "new": misbehaving()})
 	r.ready("edited", "new")
 	if r.Server("gone") != nil || r.Server("edited").Status().PID == epid {
 		t.Errorf("gone: %v, edited: %+v", r.Server("gone"), r.Server("edited").Status())
@@ -66,10 +66,7 @@ func TestRename(t *testing.T) {
 		t.Error("the old name is there")
 	}
 	r.ready("new")
-	<-old.done
-	if alive(pid) {
-		t.Error("the old process runs")
-	}
+	eventually(t, "the old process is gone", func() bool { return !alive(pid) })
 	contains(t, failed(t, old.Restart(t.Context()), source.ServerUnknown).Error(), "out of the configuration")
 	_, err := old.Call(t.Context(), tool("echo", nil))
 	failed(t, err, source.ServerUnknown)
@@ -180,7 +177,7 @@ func TestClose(t *testing.T) {
 	contains(t, failed(t, err, source.ServerStopped).Error(), "garra is stopping")
 
 	r.apply(map[string]fields{"late": misbehaving()})
-	if len(r.Names()) != 0 || len(r.states("late")) != 0 {
+	if len(r.Names()) != 0 || len(r.States("late")) != 0 {
 		t.Error("a server was started after the end")
 	}
 }
@@ -229,7 +226,7 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 	t.Run("no vault", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
-		r.apply(map[string]fields{"s": misbehaving().with("env", args{"TOKEN": "vault:KEY"}), "other": misbehaving()})
+		r.apply(map[string]fields{"s": misbehaving().With("env", args{"TOKEN": "vault:KEY"}), "other": misbehaving()})
 		f := failed(t, r.state("s", source.Failed).LastError, source.SecretMissing)
 		contains(t, f.Error(), `server "s"`, "env.TOKEN", "mcp.json:", "KEY")
 		_, err := r.Server("s").Call(t.Context(), tool("echo", nil))
@@ -243,7 +240,7 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 		t.Parallel()
 		vault := &secrets{text: "s3cr3t-"}
 		r := newRig(t, func(o *Options) { o.Secrets = vault })
-		r.apply(map[string]fields{"s": misbehaving().with("env", args{"TOKEN": "vault:KEY"})})
+		r.apply(map[string]fields{"s": misbehaving().With("env", args{"TOKEN": "vault:KEY"})})
 		failure := failed(t, r.state("s", source.Failed).LastError, source.SecretMissing)
 		contains(t, failure.Error(), "the vault is locked")
 		vault.unlock()
@@ -257,7 +254,7 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 	t.Run("a file that appears", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
-		r.apply(map[string]fields{"s": misbehaving().with("envFile", "settings.env")})
+		r.apply(map[string]fields{"s": misbehaving().With("envFile", "settings.env")})
 		contains(t, failed(t, r.state("s", source.Failed).LastError, source.ServerFailed).Error(), "settings.env")
 		if err := os.WriteFile(filepath.Join(r.dir, "settings.env"), []byte("COLOUR=blue\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -268,10 +265,10 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 	t.Run("a variable that isn't set", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
-		r.apply(map[string]fields{"s": misbehaving().with("env", args{"A": "${NOT_SET}", "B": "${NOR_THIS}"})})
+		r.apply(map[string]fields{"s": misbehaving().With("env", args{"A": "${NOT_SET}", "B": "${NOR_THIS}"})})
 		f := failed(t, r.state("s", source.Failed).LastError, source.ServerFailed)
 		contains(t, f.Error(), "NOT_SET", "NOR_THIS", "env.A", "env.B")
-		r.apply(map[string]fields{"s": misbehaving().with("env", args{"A": "${NOT_SET:-green}"})})
+		r.apply(map[string]fields{"s": misbehaving().With("env", args{"A": "${NOT_SET:-green}"})})
 		r.ready("s")
 		contains(t, use(t, r.Server("s"), "env", nil), "A=green")
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package lifecycle
 
 import (
 	"context"
@@ -75,9 +75,9 @@ func TestFailedServers(t *testing.T) {
 		s.is(t, source.Stopped)
 	})
 	scene(t, "don't wait for a slow look", func(t *testing.T) {
-		s := newStage(plain(), func(s *stage) {
-			s.Server.mended = func(*mcpconfig.Server, bool) bool { time.Sleep(time.Hour); return true }
-		})
+		s := newStage(plain())
+		s.look = func() { time.Sleep(time.Hour) }
+		s.mended.Store(true)
 		defer s.close(t)
 		s.giveUp()
 		time.Sleep(time.Minute) // it looks now
@@ -194,7 +194,7 @@ func TestCommandsThatMeet(t *testing.T) {
 			s := newStage(plain())
 			s.ready()
 			var both sync.WaitGroup
-			both.Go(func() { s.last().ends <- outcome{failure: source.Fail(source.ServerCrashed, "s", "x")} })
+			both.Go(func() { s.last().ends <- Outcome{Failure: source.Fail(source.ServerCrashed, "s", "x")} })
 			both.Go(func() {
 				if err := s.Stop(t.Context()); err != nil {
 					t.Error(err)
@@ -249,30 +249,23 @@ func TestStartsAndRestarts(t *testing.T) {
 // What survives a stop is reported, to who stopped it and at the end.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
-	play := func(t *testing.T) (*stage, chan struct{}) {
-		gone := make(chan struct{})
-		s := newStage(plain(), func(s *stage) {
-			s.Server.launch = func(ctx Context, o order, report func(progress)) {
-				<-ctx.Done()
-				report(progress{generation: o.generation, ended: &outcome{
-					failure: source.Fail(source.ServerFailed, "s", "still running"), leftover: gone,
-				}})
-			}
-		})
+	play := func(t *testing.T) *stage {
+		s := newStage(plain())
+		s.stays = make(chan struct{})
 		contains(t, failed(t, s.Stop(t.Context()), source.ServerFailed).Error(), "still running")
 		s.is(t, source.Stopped)
-		return s, gone
+		return s
 	}
 	scene(t, "for ever", func(t *testing.T) {
-		s, _ := play(t)
+		s := play(t)
 		s.close(t)
 		if !s.left {
 			t.Error("not reported")
 		}
 	})
 	scene(t, "for a while", func(t *testing.T) {
-		s, gone := play(t)
-		close(gone)
+		s := play(t)
+		close(s.stays)
 		s.close(t)
 		if s.left {
 			t.Error("reported, but gone")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package lifecycle
 
 import (
 	"context"
@@ -20,8 +20,11 @@ import (
 // testing/synctest.
 type stage struct {
 	*Server
-	lag    time.Duration // between a stop and the end of the run
-	mended atomic.Bool   // what a failed run's cause becomes
+	lag     time.Duration   // between a stop and the end of the run
+	mended  atomic.Bool     // what a failed run's cause becomes
+	look    func()          // is called when the cause is looked for; may be nil
+	stays   chan struct{}   // what a run that is stopped leaves behind; nil when nothing
+	refusal *source.Failure // of starts by a person; nil for none
 
 	mu     sync.Mutex // guards what follows
 	runs   []*played
@@ -32,27 +35,41 @@ type stage struct {
 
 // A played run does what the test says.
 type played struct {
-	order  order
-	report func(progress)
-	ends   chan outcome
-	link   *link
+	*Run
+	ends chan Outcome
+	link *playedLink
 }
 
+// A playedLink has an answer to calls, or an error.
+type playedLink struct {
+	answered atomic.Bool
+	err      func() error // nil for an answer
+	calls    atomic.Int32
+	last     atomic.Pointer[source.Call]
+}
+
+func (l *playedLink) Call(_ Context, c *source.Call) (Raw, error) {
+	l.calls.Add(1)
+	l.last.Store(c)
+	if l.err != nil {
+		return nil, l.err()
+	}
+	return Raw(`{}`), nil
+}
+
+func (l *playedLink) Notify(string, Raw) {}
+
+func (l *playedLink) Answered() bool { return l.answered.Load() }
+
 // newStage starts a server. It is to be closed within the bubble.
-func newStage(entry *mcpconfig.Server, change ...func(*stage)) *stage {
+func newStage(entry *mcpconfig.Server, change ...func(*Options)) *stage {
 	s := &stage{}
-	forced, _ := openIsolation("")
-	limits := standardLimits()
-	s.Server = &Server{
-		name: entry.Name, hooks: &source.Hooks{Event: s.told}, limits: &limits, launch: s.launch,
-		mended: func(*mcpconfig.Server, bool) bool { return s.mended.Load() },
-		forced: forced, ring: newRing(),
-		mail: make(chan command), reports: make(chan progress), done: make(chan struct{}),
-	}
+	options := Options{Hooks: source.Hooks{Event: s.told}}
 	for _, c := range change {
-		c(s)
+		c(&options)
 	}
-	s.begin(entry)
+	s.Server = New(entry, s, options)
+	s.begin(nil)
 	return s
 }
 
@@ -67,12 +84,9 @@ func (s *stage) close(t *testing.T) {
 	}
 }
 
-// launch is the launcher: the run lasts until the test ends it, or the owner.
-func (s *stage) launch(ctx Context, o order, report func(progress)) {
-	p := &played{
-		order: o, report: report, ends: make(chan outcome, 1),
-		link: &link{pending: make(map[uint64]*call)},
-	}
+// Run implements Runner: the run lasts until the test ends it, or the owner.
+func (s *stage) Run(ctx Context, r *Run) Outcome {
+	p := &played{Run: r, ends: make(chan Outcome, 1), link: &playedLink{}}
 	s.mu.Lock()
 	s.live++
 	if s.live > 1 {
@@ -80,19 +94,39 @@ func (s *stage) launch(ctx Context, o order, report func(progress)) {
 	}
 	s.runs = append(s.runs, p)
 	s.mu.Unlock()
-	var out outcome
+	var out Outcome
 	select {
 	case out = <-p.ends:
 	case <-ctx.Done():
 		if s.lag > 0 {
 			time.Sleep(s.lag) // the process takes its time to stop
 		}
+		if s.stays != nil {
+			out = Outcome{Failure: source.Fail(source.ServerFailed, s.name, "still running"), Leftover: s.stays}
+		}
 	}
 	s.mu.Lock()
 	s.live--
 	s.mu.Unlock()
-	report(progress{generation: o.generation, ended: &out})
+	return out
 }
+
+// Obstacle implements Runner.
+func (s *stage) Obstacle(Context, *mcpconfig.Server) *source.Failure {
+	if s.look != nil {
+		s.look()
+	}
+	if s.mended.Load() {
+		return nil
+	}
+	return source.Fail(source.ServerFailed, s.name, "no such command")
+}
+
+// Edited implements Runner.
+func (s *stage) Edited(old, next *mcpconfig.Server) bool { return old.NeedsRestart(next) }
+
+// ByHand implements Runner.
+func (s *stage) ByHand(*mcpconfig.Server) *source.Failure { return s.refusal }
 
 func (s *stage) told(e source.Event) {
 	s.mu.Lock()
@@ -135,22 +169,20 @@ func (s *stage) last() *played {
 // ready makes the newest run ready.
 func (s *stage) ready() {
 	p := s.last()
-	p.report(progress{
-		generation: p.order.generation, link: p.link, hello: &source.Hello{Generation: p.order.generation},
-	})
+	p.Ready(p.link, &source.Hello{})
 	synctest.Wait()
 }
 
 // crash ends the newest run.
 func (s *stage) crash() {
-	s.last().ends <- outcome{failure: source.Fail(source.ServerCrashed, s.name, "it crashed")}
+	s.last().ends <- Outcome{Failure: source.Fail(source.ServerCrashed, s.name, "it crashed")}
 	synctest.Wait()
 }
 
 // giveUp ends the newest run by a cause that trying again can't mend.
 func (s *stage) giveUp() {
-	s.last().ends <- outcome{
-		failure: source.Fail(source.ServerFailed, s.name, "no such command"), permanent: true,
+	s.last().ends <- Outcome{
+		Failure: source.Fail(source.ServerFailed, s.name, "no such command"), Permanent: true,
 	}
 	synctest.Wait()
 }

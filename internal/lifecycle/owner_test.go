@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package lifecycle
 
 import (
 	"context"
@@ -234,7 +234,7 @@ func TestWaitingForAServer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		f := failed(t, <-hello(ctx, s), source.CallTimeout)
-		contains(t, f.Error(), "the server is in state backoff", "it crashed", "mcp logs")
+		contains(t, f.Error(), "the server is in state backoff", "it crashed", "mcp inspect")
 	})
 	scene(t, "until the caller changes its mind", func(t *testing.T) {
 		s := newStage(plain())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package lifecycle
 
 import (
 	"context"
@@ -55,12 +55,12 @@ func play(rt *rapid.T, all map[string]*mcpconfig.Server) {
 		"call":    func(*rapid.T) { l.command("call", func(ctx Context) error { _, err := l.Hello(ctx); return err }) },
 		"apply":   l.edit,
 		"ready":   l.becomesReady,
-		"crash":   func(*rapid.T) { l.ends(outcome{failure: source.Fail(source.ServerCrashed, "s", "x")}) },
+		"crash":   func(*rapid.T) { l.ends(Outcome{Failure: source.Fail(source.ServerCrashed, "s", "x")}) },
 		"give up": func(*rapid.T) {
 			if l.run() != nil && l.Status().State == source.Ready {
 				rt.Skip("a start only")
 			}
-			l.ends(outcome{failure: source.Fail(source.ServerFailed, "s", "x"), permanent: true})
+			l.ends(Outcome{Failure: source.Fail(source.ServerFailed, "s", "x"), Permanent: true})
 		},
 		"mend": func(rt *rapid.T) { l.mended.Store(rapid.Bool().Draw(rt, "mended")) },
 		"wait": func(rt *rapid.T) {
@@ -108,7 +108,7 @@ func (l *life) becomesReady(t *rapid.T) {
 	l.ready()
 }
 
-func (l *life) ends(out outcome) {
+func (l *life) ends(out Outcome) {
 	p := l.run()
 	if p == nil {
 		l.t.Skip("nothing runs")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package lifecycle
 
 import (
 	"context"
@@ -43,9 +43,9 @@ func newTexts(t *testing.T) texts {
 	return texts{
 		base:     text(t, 0, f),
 		moved:    text(t, 3, f),
-		policy:   text(t, 0, f.with("callTimeoutSecs", 7)),
-		process:  text(t, 0, f.with("args", []string{"-v"})),
-		disabled: text(t, 0, f.with("disabled", true)),
+		policy:   text(t, 0, f.With("callTimeoutSecs", 7)),
+		process:  text(t, 0, f.With("args", []string{"-v"})),
+		disabled: text(t, 0, f.With("disabled", true)),
 	}
 }
 
@@ -199,7 +199,7 @@ func TestEditsDuringAStop(t *testing.T) {
 		s.apply(all.process)
 		s.apply(all.policy)
 		time.Sleep(2 * time.Minute)
-		if got := s.last().order.entry; got != all.policy || s.count() != 2 {
+		if got := s.last().Entry; got != all.policy || s.count() != 2 {
 			t.Errorf("run %d of the entry with args %q", s.count(), got.Args)
 		}
 	})
@@ -232,47 +232,4 @@ func TestDisabledServers(t *testing.T) {
 			t.Errorf("%s; events %+v", s.Status().State, s.events)
 		}
 	})
-}
-
-// An edit of a forced server's entry lifts the isolation, in force at once when
-// that changes the environment.
-func TestEditsOfAForcedServer(t *testing.T) {
-	t.Parallel()
-	inherits := fields{"command": "server", "inheritEnv": true}
-	for name, test := range map[string]struct {
-		next   fields
-		starts int
-	}{
-		"that still inherits":  {inherits.with("callTimeoutSecs", 7), 1},
-		"that doesn't inherit": {fields{"command": "server"}, 1},
-	} {
-		scene(t, name, func(t *testing.T) {
-			base := text(t, 0, inherits)
-			s := newStage(base)
-			defer s.close(t)
-			if s.last().order.isolated {
-				t.Error("isolated from the start")
-			}
-			if err := restart(t, s, s.ready); err != nil {
-				t.Error(err)
-			}
-			if !s.last().order.isolated || !s.forced.holds("s", base.Digest()) {
-				t.Error("not isolated by a restart")
-			}
-			s.crash()
-			time.Sleep(10 * time.Second)
-			if !s.last().order.isolated {
-				t.Error("not isolated in the next run")
-			}
-			s.ready()
-			before := s.count()
-			s.apply(text(t, 0, test.next))
-			if got := s.count() - before; got != test.starts {
-				t.Errorf("%d starts, want %d", got, test.starts)
-			}
-			if s.last().order.isolated || s.forced.holds("s", base.Digest()) {
-				t.Error("still isolated")
-			}
-		})
-	}
 }

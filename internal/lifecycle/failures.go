@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+)
+
+// StoppedFailure is the answer to who wants a server that somebody stopped.
+func StoppedFailure(server string) *source.Failure {
+	return source.Fail(source.ServerStopped, server, "the server was stopped")
+}
+
+func disabledFailure(entry *mcpconfig.Server) *source.Failure {
+	return &source.Failure{
+		Code: source.ServerDisabled, Server: entry.Name,
+		Message: "the server is disabled in " + entry.Position("disabled").String(),
+		Fix:     "take that line out, or set it to enabled",
+	}
+}
+
+// parkedFailure is the answer to a call of a server that failed too often.
+func (s *Server) parkedFailure(now *snapshot) *source.Failure {
+	if last := now.status.LastError; s.options.Once && last != nil {
+		return last
+	}
+	f := &source.Failure{
+		Code: source.ServerParked, Server: s.name,
+		Message: "the server failed too often and is parked", Fix: "start it with `garra mcp restart " + s.name + "`",
+	}
+	if now.entry.MaxRestarts == 0 {
+		f.Message = "the server failed and is not started again by itself (maxRestarts is 0)"
+	}
+	if !now.status.NextTry.IsZero() {
+		f.Message += fmt.Sprintf(" until %s", now.status.NextTry.Format(time.TimeOnly))
+	}
+	return because(f, now)
+}
+
+// failedFailure is the answer to a call of a server that can't be started.
+func failedFailure(server string, now *snapshot) *source.Failure {
+	f := &source.Failure{
+		Code: source.ServerFailed, Server: server, Message: "the server can't be started",
+		Fix: "mend the cause, garra looks again from time to time",
+	}
+	if last := now.status.LastError; last != nil && last.Code == source.SecretMissing {
+		f.Code = source.SecretMissing
+	}
+	return because(f, now)
+}
+
+// gaveUp is the failure of a call whose time ended while it waited.
+func (s *Server) gaveUp(ctx Context, now *snapshot) *source.Failure {
+	f := source.Cancelled(ctx, s.name)
+	if f.Code != source.CallTimeout {
+		return f
+	}
+	f.Message = fmt.Sprintf("the server is in state %s and did not become ready in time", now.status.State)
+	f.Fix = "see `garra mcp inspect " + s.name + "`, or raise callTimeoutSecs if it only starts slowly"
+	return because(f, now)
+}
+
+// because adds what went wrong last. The last failure knows best how to mend a
+// server that can't be started.
+func because(f *source.Failure, now *snapshot) *source.Failure {
+	last := now.status.LastError
+	if last == nil {
+		return f
+	}
+	f.Message += ": " + last.Message
+	f.Cause = last
+	if last.Fix != "" && (last.Code == source.SecretMissing || f.Code == source.ServerFailed) {
+		f.Fix = last.Fix
+	}
+	return f
+}

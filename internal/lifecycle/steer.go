@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"github.com/garraia/garra/internal/backoff"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+)
+
+// restart stops the server if it runs, and starts it.
+func (o *owner) restart() {
+	o.policy.Reset()
+	o.status.LastError = nil
+	o.become(source.Starting)
+}
+
+// restartByHand is a start by a person, who waits for the outcome.
+func (o *owner) restartByHand(outcome chan<- error) {
+	if !o.entry.Enabled {
+		outcome <- disabledFailure(o.entry)
+		return
+	}
+	if f := o.server.runner.ByHand(o.entry); f != nil {
+		outcome <- f
+		return
+	}
+	o.starters = append(o.starters, outcome)
+	o.restart()
+}
+
+// become ends the run, if there is one, and goes on to Starting, Stopped or
+// Disabled.
+func (o *owner) become(next source.State) {
+	o.in(0, nil)
+	if o.stopRun == nil {
+		o.arrive(next, nil)
+		return
+	}
+	o.next = next
+	o.link, o.status.Hello = nil, nil
+	o.move(source.Stopping, nil)
+	o.stopRun()
+}
+
+// arrive is the end of become, when no run is left; failure is set when
+// something of the last one is. Who waits hears of it after everybody can see
+// the new state.
+func (o *owner) arrive(next source.State, failure *source.Failure) {
+	switch next {
+	case source.Starting:
+		o.start()
+	case source.Disabled:
+		o.move(next, nil)
+		answer(&o.starters, disabledFailure(o.entry))
+	default:
+		o.move(next, nil)
+		answer(&o.starters, o.stopped())
+	}
+	answer(&o.stoppers, failure)
+}
+
+// stopped is why a start came to nothing because of a stop.
+func (o *owner) stopped() *source.Failure {
+	if over := context.Cause(o.server.life); over != nil {
+		return source.AsFailure(over, source.ServerStopped, o.entry.Name)
+	}
+	return StoppedFailure(o.entry.Name)
+}
+
+// goal is the state that the server is in, or on its way to once its run has
+// ended.
+func (o *owner) goal() source.State {
+	if o.next != "" {
+		return o.next
+	}
+	return o.status.State
+}
+
+// answer tells those who wait how it ended, each once.
+func answer(waiting *[]chan<- error, f *source.Failure) {
+	for _, w := range *waiting {
+		if f != nil {
+			w <- f
+		} else {
+			w <- nil
+		}
+	}
+	*waiting = nil
+}
+
+// apply takes a new text of the server's entry.
+func (o *owner) apply(next *mcpconfig.Server) {
+	old := o.entry
+	edited := old.Digest() != next.Digest()
+	if !edited && old.Origin == next.Origin {
+		return
+	}
+	o.entry = next
+	if !edited {
+		o.publish() // the place changed, nothing else
+		return
+	}
+	replace := o.server.runner.Edited(old, next)
+	switch goal := o.goal(); {
+	case !next.Enabled && goal != source.Disabled:
+		o.become(source.Disabled)
+	case !next.Enabled, goal == source.Stopped:
+		o.publish() // stays as a person left it
+	case (goal == source.Ready || goal == source.Starting) && !replace:
+		o.publish()
+	default: // in backoff, parked, failed and disabled, an edit is a new chance
+		o.restart()
+	}
+}
+
+// wake tries a parked server because a call wants it: once for all calls, and
+// at most every half minute.
+func (o *owner) wake() bool {
+	if o.status.State != source.Parked {
+		return true
+	}
+	if !o.lastWake.IsZero() && time.Since(o.lastWake) < backoff.WakeEvery {
+		return false
+	}
+	o.lastWake = time.Now()
+	o.again()
+	return true
+}
