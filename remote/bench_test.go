@@ -3,12 +3,14 @@
 package remote
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
 
@@ -30,19 +32,16 @@ func BenchmarkCall(b *testing.B) {
 	})
 	b.Run("link", func(b *testing.B) {
 		limits := quick()
-		options := Options{limits: &limits, Capabilities: Raw("{}")}
+		m := New(Options{limits: &limits})
 		entry := entryOf("s")
 		entry.URL = server.URL
-		s := newServer(entry, &options)
-		r := &runner{&options}
-		s.launch, s.mended = r.launch, r.resolvable
-		s.begin(entry)
+		m.Apply(&mcpconfig.Config{Servers: []*mcpconfig.Server{entry}})
+		s := m.Server("s")
 		for b.Loop() {
 			if _, err := s.Call(b.Context(), &source.Call{Method: "x"}); err != nil {
 				b.Fatal(err)
 			}
 		}
-		s.end(source.Fail(source.ServerStopped, "s", "the end"))
-		<-s.done
+		m.Close(context.Background())
 	})
 }

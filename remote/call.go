@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -67,11 +68,11 @@ func (c *call) end(r reply) {
 }
 
 // call sends a request and waits for its answer. One that had certainly no
-// effect fails with an *undelivered.
+// effect fails with a *lifecycle.Undelivered.
 func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 	r := l.exchange(ctx, req, b)
 	if r.mishap != nil && r.mishap.unsent {
-		return nil, &undelivered{failure: r.err, forgotten: r.mishap.forgotten}
+		return nil, &lifecycle.Undelivered{Cause: r.err, Forgotten: r.mishap.forgotten}
 	}
 	return r.result, r.err
 }

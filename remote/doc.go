@@ -7,8 +7,7 @@
 //
 //	server   one entry of the configuration with a url
 //	run      one session with a server, from the handshake to its end
-//	owner    the goroutine that owns a server's state; everybody else sends it
-//	         a command or reads the last published status
+//	runner   makes the runs of one server
 //	link     JSON-RPC over a run: ids, progress tokens, the calls in flight
 //	wire     how a link's messages cross HTTP: streamable, or the older HTTP+SSE
 //	target   the url and headers of an entry, whose references are resolved for
@@ -18,11 +17,11 @@
 // # How it holds together
 //
 // [Manager.Apply] makes the set of servers equal to the entries of a
-// configuration that have a url, and touches only what changed. Each [Server]
-// is a source.Source with the states of every other: one that can't be reached
-// is in backoff and later parked; one whose cause trying again can't mend (an
-// unset variable, a refused token, a forbidden address) is failed and looked at
-// ever less often.
+// configuration that have a url, and touches only what changed. When a server is
+// connected to, tried again and left, and who waits for it, is
+// internal/lifecycle's: one that can't be reached is in backoff and later parked;
+// one whose cause trying again can't mend (an unset variable, a refused token, a
+// forbidden address) is failed and looked at ever less often.
 //
 // A call whose request certainly had no effect (it could not be sent, or the
 // server answered that it doesn't know the session: 404, MCP specification,

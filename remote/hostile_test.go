@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/garraia/garra/internal/sourcetest"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -207,7 +208,7 @@ func TestHostileAnswers(t *testing.T) {
 			if err != nil || string(result) != `{"fine":true}` {
 				t.Errorf("the next call: %s, %v", result, err)
 			}
-			if got := r.states("s"); len(got) != 2 {
+			if got := r.States("s"); len(got) != 2 {
 				t.Errorf("went through %v", got)
 			}
 		})
@@ -292,7 +293,7 @@ func TestHopelessServers(t *testing.T) {
 			w := serve(t, test.handler)
 			r := newRig(t, func(o *Options) { o.Host.Env = []string{"KEY=open-sesame"} },
 				limited(func(l *limits) { l.recheck = time.Hour }))
-			s := r.add(at(w.URL).with("headers", args{"Authorization": "Bearer ${KEY}"}))
+			s := r.add(at(w.URL).With("headers", args{"Authorization": "Bearer ${KEY}"}))
 			f := r.state("s", source.Failed).LastError
 			contains(t, f.Error(), append(test.parts, `server "s"`)...)
 			if strings.Contains(f.Error(), "open-sesame") || strings.Contains(f.Error(), "/secret") {
@@ -321,7 +322,7 @@ func TestRedirectsWithinTheOrigin(t *testing.T) {
 		},
 	})
 	w := serve(t, mux)
-	s := newRig(t).only(at(w.URL+"/mcp").with("headers", args{"X-Key": "${TOKEN}"}))
+	s := newRig(t).only(at(w.URL+"/mcp").With("headers", args{"X-Key": "${TOKEN}"}))
 	if got, err := s.Call(t.Context(), tool("x", nil)); err != nil || string(got) != `{"fine":true}` {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -339,7 +340,7 @@ func TestSessionsThatAreAlwaysLost(t *testing.T) {
 	if n := w.seen(http.MethodPost); n > 8 { // two or three handshakes, two calls
 		t.Errorf("%d requests", n)
 	}
-	eventually(t, "it is patient", func() bool { return slices.Contains(r.states("s"), source.Backoff) })
+	eventually(t, "it is patient", func() bool { return slices.Contains(r.States("s"), source.Backoff) })
 }
 
 // A server that can't be reached is in backoff, then parked, and a call wakes it.
@@ -350,7 +351,7 @@ func TestUnreachable(t *testing.T) {
 	address := "http://" + w.Listener.Addr().String()
 	_ = w.Listener.Close()
 	r := newRig(t)
-	config := r.load(map[string]fields{"s": at(address)})
+	config := sourcetest.Load(t, r.dir, map[string]fields{"s": at(address)})
 	config.Servers[0].MaxRestarts, config.Servers[0].RestartDelay = 1, time.Millisecond
 	r.Apply(config)
 	status := r.state("s", source.Parked)
@@ -384,7 +385,7 @@ func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	w := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hang(r) }))
 	r := newRig(t)
-	s := r.add(at(w.URL).with("timeoutSecs", 0.2))
+	s := r.add(at(w.URL).With("timeoutSecs", 0.2))
 	f := r.state("s", source.Backoff).LastError
 	contains(t, f.Error(), "did not answer initialize within 200ms", "timeoutSecs")
 	if err := s.Stop(t.Context()); err != nil {
@@ -459,10 +460,10 @@ func TestBatches(t *testing.T) {
 		w.Header().Set("Content-Type", typeJSON)
 		fmt.Fprintf(w, `[%s,{"jsonrpc":"2.0","id":%s,"result":{"a":1}}]`, note, id)
 	}})
-	c := &client{name: "c"}
+	c := &client{Name: "c"}
 	got, err := newRig(t).only(at(w.URL)).Call(t.Context(), of(c, tool("x", nil)))
-	if err != nil || string(got) != `{"a":1}` || len(c.heard()) != 1 {
-		t.Errorf("%s, %v, %q", got, err, c.heard())
+	if err != nil || string(got) != `{"a":1}` || len(c.Heard()) != 1 {
+		t.Errorf("%s, %v, %q", got, err, c.Heard())
 	}
 }
 
@@ -521,7 +522,7 @@ func TestNoStandingStream(t *testing.T) {
 		if got, err := s.Call(t.Context(), tool("x", nil)); err != nil || string(got) != `{"fine":true}` {
 			t.Errorf("%d: %s, %v", status, got, err)
 		}
-		if got := r.states("s"); len(got) != 2 || w.seen(http.MethodGet) != 1 {
+		if got := r.States("s"); len(got) != 2 || w.seen(http.MethodGet) != 1 {
 			t.Errorf("%d: %v, %d GET", status, got, w.seen(http.MethodGet))
 		}
 	}
@@ -540,7 +541,7 @@ func TestFloodOfRequests(t *testing.T) {
 	}})
 	r := newRig(t)
 	var asked, most atomic.Int32
-	c := &client{name: "c", ask: func(ctx Context, _ string, _ Raw) (Raw, error) {
+	c := &client{Name: "c", Can: func(ctx Context, _ string, _ Raw) (Raw, error) {
 		most.Store(max(most.Load(), asked.Add(1)))
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -551,7 +552,7 @@ func TestFloodOfRequests(t *testing.T) {
 	if n := most.Load(); n > maxAsked {
 		t.Errorf("%d questions at a time", n)
 	}
-	if r.saw("wait for an answer already") == "" {
+	if r.Saw("wait for an answer already") == "" {
 		t.Error("nobody was told")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/garraia/garra/internal/sourcetest"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -34,7 +35,7 @@ func TestFallback(t *testing.T) {
 		if got := use(t, s, "echo", args{"text": "x"}); got != "x" {
 			t.Errorf("%d: %q", status, got)
 		}
-		contains(t, r.saw("HTTP+SSE"), "type: sse")
+		contains(t, r.Saw("HTTP+SSE"), "type: sse")
 	}
 	for _, c := range []struct {
 		name, kind string
@@ -42,7 +43,7 @@ func TestFallback(t *testing.T) {
 	}{{"the entry says http", "http", 405}, {"the server refuses us", "", 401}, {"it is broken", "", 500}} {
 		w := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.status) }))
 		r := newRig(t, limited(func(l *limits) { l.recheck = time.Hour }))
-		entry := at(w.URL).with("restartDelaySecs", 100)
+		entry := at(w.URL).With("restartDelaySecs", 100)
 		if c.kind != "" {
 			entry["type"] = c.kind
 		}
@@ -115,7 +116,7 @@ func TestBrokenStream(t *testing.T) {
 		return calls > 1
 	})))
 	r := newRig(t)
-	s := r.only(at(w.URL+"/a/sse").with("type", "sse"))
+	s := r.only(at(w.URL+"/a/sse").With("type", "sse"))
 	_, err := s.Call(t.Context(), tool("x", nil))
 	contains(t, failed(t, err, source.ServerCrashed).Error(), "closed the stream")
 	if got, err := s.Call(t.Context(), tool("x", nil)); err != nil || string(got) != `{"fine":true}` {
@@ -139,7 +140,7 @@ func TestForeignEndpoint(t *testing.T) {
 			hang(r)
 		}))
 		r := newRig(t, limited(func(l *limits) { l.recheck = time.Hour }))
-		r.add(at(w.URL).with("type", "sse"))
+		r.add(at(w.URL).With("type", "sse"))
 		contains(t, r.state("s", source.Failed).LastError.Error(), "another origin")
 	}
 	other.each(func(r *http.Request) { t.Errorf("%s %s came", r.Method, r.URL) })
@@ -171,7 +172,9 @@ func TestNoEndpoint(t *testing.T) {
 	} {
 		w := serve(t, c.handler)
 		r := newRig(t, limited(func(l *limits) { l.recheck = time.Hour }))
-		config := r.load(map[string]fields{"s": at(w.URL).with("type", "sse").with("timeoutSecs", 0.2)})
+		config := sourcetest.Load(t, r.dir, map[string]fields{
+			"s": at(w.URL).With("type", "sse").With("timeoutSecs", 0.2),
+		})
 		config.Servers[0].RestartDelay = time.Hour
 		r.Apply(config)
 		f := r.state("s", c.state).LastError

@@ -19,7 +19,6 @@ type limits struct {
 	grace   time.Duration // for calls in flight to end when the session is known to be over
 	linger  time.Duration // for a stream to end after its answer
 	recheck time.Duration // between looks whether what made a server fail is gone
-	again   time.Duration // between two sessions that are replaced at once
 	stable  time.Duration // a stream that lived so long is opened again without growing delays
 
 	retry    time.Duration // before a stream is opened again, if the server says nothing else
@@ -35,8 +34,8 @@ func standardLimits() limits {
 	return limits{
 		dial: 15 * time.Second, note: 10 * time.Second, reply: 30 * time.Second, check: 10 * time.Second,
 		bye: 2 * time.Second, grace: 500 * time.Millisecond, linger: 250 * time.Millisecond, recheck: 10 * time.Second,
-		again: 30 * time.Second, stable: 30 * time.Second,
-		retry: time.Second, retryMin: 100 * time.Millisecond, retryMax: time.Minute,
+		stable: 30 * time.Second,
+		retry:  time.Second, retryMin: 100 * time.Millisecond, retryMax: time.Minute,
 		frame: protocol.DefaultMaxFrame, headers: 256 << 10,
 	}
 }

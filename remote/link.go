@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -48,19 +49,34 @@ type link struct {
 	end      context.CancelCauseFunc // of life
 }
 
-var _ inlet = (*link)(nil)
+var (
+	_ inlet          = (*link)(nil)
+	_ lifecycle.Link = (*link)(nil)
+)
 
-func newLink(s *Server) *link {
+// newLink returns a link without a wire; trouble is told of its oddities.
+func newLink(server string, options *Options, trouble func(message string)) *link {
 	l := &link{
-		server: s.name, hooks: s.hooks, limits: s.limits, scrub: func(text string) string { return text },
+		server: server, hooks: &options.Hooks, limits: options.limits, scrub: func(text string) string { return text },
 		pending: make(map[uint64]*call),
 		asked:   make(map[protocol.ID]context.CancelFunc),
 		notes:   make(chan struct{}, maxNotes),
 	}
-	l.trouble = func(message string) { s.troubled(l.scrub(message)) }
+	l.trouble = func(message string) { trouble(l.scrub(message)) }
 	l.life, l.end = context.WithCancelCause(context.Background())
 	return l
 }
+
+// Call implements lifecycle.Link.
+func (l *link) Call(ctx Context, c *source.Call) (Raw, error) {
+	return l.call(ctx, c, budget{timeout: c.Timeout, began: c.Began})
+}
+
+// Notify implements lifecycle.Link.
+func (l *link) Notify(method string, params Raw) { l.notify(method, params) }
+
+// Answered implements lifecycle.Link.
+func (l *link) Answered() bool { return l.answered.Load() }
 
 func (l *link) alive() Context { return l.life }
 

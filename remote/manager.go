@@ -3,13 +3,12 @@
 package remote
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
 	"slices"
-	"sync"
 
 	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -31,16 +30,15 @@ type Options struct {
 	resolver *net.Resolver // nil for the system's
 }
 
+// A Server is one MCP server over HTTP. It implements source.Source and
+// source.Controller, and is safe for concurrent use.
+type Server = lifecycle.Server
+
 // A Manager owns the remote servers of one configuration. It is safe for
 // concurrent use.
 type Manager struct {
 	options Options
-
-	applying sync.Mutex         // held by Apply and Close, before mu
-	leaving  []*Server          // guarded by applying: removed, and perhaps not gone yet
-	closed   bool               // likewise
-	mu       sync.RWMutex       // guards servers
-	servers  map[string]*Server // by name
+	set     *lifecycle.Set[*Server]
 }
 
 // New returns a Manager without servers.
@@ -52,103 +50,37 @@ func New(options Options) *Manager {
 	if options.Capabilities == nil {
 		options.Capabilities = Raw("{}")
 	}
-	return &Manager{options: options, servers: make(map[string]*Server)}
+	return &Manager{options: options, set: lifecycle.NewSet[*Server]()}
 }
 
 // Apply makes the servers equal to the entries of the configuration that have a
 // url, all at the same time, and doesn't wait until they are ready. A server
 // whose entry did not change is not touched, one whose change doesn't concern
 // its session keeps it. One that isn't there any more is forgotten at once and
-// its session ends in the background. After Close it does nothing.
+// its session ends in the background; if its name comes back, its successor waits
+// for that. After Close it does nothing.
 func (m *Manager) Apply(config *mcpconfig.Config) {
-	m.applying.Lock()
-	defer m.applying.Unlock()
-	if m.closed {
-		return
-	}
 	wanted := slices.DeleteFunc(slices.Clone(config.Servers), func(e *mcpconfig.Server) bool {
 		return e.Transport == mcpconfig.Stdio
 	})
-	m.removeAllBut(wanted)
-	for _, entry := range wanted {
-		if server := m.Server(entry.Name); server != nil {
-			// The owner always takes its mail: it ends only with Close and removal.
-			_ = server.ask(context.Background(), func(o *owner) { o.apply(entry) })
-			continue
-		}
-		server := m.newServer(entry)
-		m.mu.Lock()
-		m.servers[entry.Name] = server
-		m.mu.Unlock()
-	}
-}
-
-// removeAllBut lets all other servers go.
-func (m *Manager) removeAllBut(wanted []*mcpconfig.Server) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.leaving = slices.DeleteFunc(m.leaving, (*Server).gone)
-	for name, server := range m.servers {
-		if slices.ContainsFunc(wanted, func(e *mcpconfig.Server) bool { return e.Name == name }) {
-			continue
-		}
-		server.end(source.Fail(source.ServerUnknown, name, "the server was taken out of the configuration"))
-		m.leaving = append(m.leaving, server)
-		delete(m.servers, name)
-	}
+	m.set.Apply(wanted, m.newServer)
 }
 
 // Server returns a server by name, nil when there is none.
-func (m *Manager) Server(name string) *Server {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.servers[name]
-}
+func (m *Manager) Server(name string) *Server { return m.set.Server(name) }
 
 // Names returns the names of all servers, sorted.
-func (m *Manager) Names() []string {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	names := make([]string, 0, len(m.servers))
-	for name := range m.servers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (m *Manager) Names() []string { return m.set.Names() }
 
 // Close ends all sessions at the same time and returns the names of those
 // servers whose session had not ended when ctx did.
-func (m *Manager) Close(ctx Context) (left []string) {
-	m.applying.Lock()
-	defer m.applying.Unlock()
-	m.closed = true
-	m.mu.Lock()
-	for name, server := range m.servers {
-		server.end(source.Fail(source.ServerStopped, name, "garra is stopping"))
-		m.leaving = append(m.leaving, server)
-	}
-	m.servers = nil
-	m.mu.Unlock()
-	for _, server := range m.leaving {
-		select {
-		case <-server.done:
-		case <-ctx.Done():
-			if !server.gone() {
-				left = append(left, server.name)
-			}
-		}
-	}
-	slices.Sort(left)
-	return slices.Compact(left)
-}
+func (m *Manager) Close(ctx Context) (left []string) { return m.set.Close(ctx) }
 
-// newServer makes a server and starts its owner, and its first run unless it is
-// disabled.
+// newServer makes a server that has no session yet.
 func (m *Manager) newServer(entry *mcpconfig.Server) *Server {
-	r := &runner{&m.options}
-	s := newServer(entry, &m.options)
-	s.launch, s.mended = r.launch, r.resolvable
-	s.begin(entry)
-	return s
+	r := &runner{options: &m.options}
+	r.server = lifecycle.New(entry, r, lifecycle.Options{
+		Hooks: m.options.Hooks, Once: m.options.Once, Recheck: m.options.limits.recheck,
+	})
+	return r.server
 }

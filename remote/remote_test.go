@@ -39,7 +39,7 @@ func TestCalls(t *testing.T) {
 		if e, ok := errors.AsType[*protocol.Error](err); !ok || e.Code != protocol.CodeInvalidParams {
 			t.Errorf("%v", err)
 		}
-		if got := r.states("s"); len(got) != 2 || got[0] != source.Starting || got[1] != source.Ready {
+		if got := r.States("s"); len(got) != 2 || got[0] != source.Starting || got[1] != source.Ready {
 			t.Errorf("%v", got)
 		}
 	})

@@ -128,7 +128,7 @@ type kind struct {
 
 // kinds are all ways, for what must hold over each.
 func kinds() []kind {
-	today := func(url string) fields { return at(url).with("type", "http") }
+	today := func(url string) fields { return at(url).With("type", "http") }
 	return []kind{
 		{"streams", func(s *sdk) http.Handler { return s.streamed(nil) }, today},
 		{"json", func(s *sdk) http.Handler {
@@ -137,7 +137,7 @@ func kinds() []kind {
 		{"resumable", func(s *sdk) http.Handler {
 			return s.streamed(&mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
 		}, today},
-		{"sse", (*sdk).older, func(url string) fields { return at(url).with("type", "sse") }},
+		{"sse", (*sdk).older, func(url string) fields { return at(url).With("type", "sse") }},
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/garraia/garra/internal/lifecycle"
+	"github.com/garraia/garra/internal/sourcetest"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -131,7 +133,7 @@ func TestCallsWait(t *testing.T) {
 		},
 	})
 	r := newRig(t)
-	config := r.load(map[string]fields{"s": at(w.URL)})
+	config := sourcetest.Load(t, r.dir, map[string]fields{"s": at(w.URL)})
 	config.Servers[0].MaxRestarts, config.Servers[0].RestartDelay = 1000, 10*time.Millisecond
 	r.Apply(config)
 	contains(t, r.state("s", source.Backoff).LastError.Error(), "503 Service Unavailable")
@@ -209,7 +211,7 @@ func TestAnswers(t *testing.T) {
 		},
 	})
 	takenBack := make(chan bool)
-	c := &client{name: "c", ask: func(ctx context.Context, method string, _ Raw) (Raw, error) {
+	c := &client{Name: "c", Can: func(ctx context.Context, method string, _ Raw) (Raw, error) {
 		switch method {
 		case protocol.MethodSampling:
 			return Raw(`{"role":"assistant"}`), nil
@@ -271,7 +273,7 @@ func TestCloseDuringCalls(t *testing.T) {
 		}
 		_, err := s.Hello(t.Context())
 		failed(t, err, source.ServerStopped)
-		r.Apply(r.load(map[string]fields{"late": at("http://127.0.0.1:1")}))
+		r.Apply(sourcetest.Load(t, r.dir, map[string]fields{"late": at("http://127.0.0.1:1")}))
 		if r.Server("late") != nil {
 			t.Error("it took a server after its end")
 		}
@@ -293,6 +295,26 @@ func TestCloseOfASilentServer(t *testing.T) {
 	began := time.Now()
 	if err := s.Stop(t.Context()); err != nil || time.Since(began) > patience/2 {
 		t.Errorf("%v after %s", err, time.Since(began))
+	}
+}
+
+// A session that its server forgot is replaced without taking leave of it.
+func TestLeaveOfAForgottenSession(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	w := serve(t, &script{call: func(w http.ResponseWriter, _ *http.Request, id Raw) {
+		if calls++; calls == 1 {
+			http.NotFound(w, nil)
+			return
+		}
+		answerJSON(w, id, `{"fine":true}`)
+	}})
+	s := newRig(t).only(at(w.URL))
+	if _, err := s.Call(t.Context(), tool("x", nil)); err != nil || s.Status().Restarts != 1 {
+		t.Errorf("%v, %+v", err, s.Status())
+	}
+	if n := w.seen(http.MethodDelete); n != 0 {
+		t.Errorf("%d DELETE", n)
 	}
 }
 
@@ -332,14 +354,12 @@ func TestMuchTrouble(t *testing.T) {
 		t.Error(err)
 	}
 	warnings := 0
-	r.mu.Lock()
-	for _, e := range r.events {
+	for _, e := range r.Events() {
 		if e.Kind == source.EventWarning {
 			warnings++
 		}
 	}
-	r.mu.Unlock()
-	if warnings != maxTold || r.saw("counted, not told") == "" {
+	if warnings != lifecycle.MaxTold || r.Saw("counted, not told") == "" {
 		t.Errorf("%d warnings", warnings)
 	}
 }

@@ -233,10 +233,13 @@ func (s *streamable) read(body io.Reader, p *position, via *call) error {
 }
 
 // close implements wire: it ends the session at the server, which may not want
-// that.
+// that. One that the server doesn't know any more needs no end, and its
+// replacement waits for this.
 func (s *streamable) close(ctx Context) {
 	h := s.header()
-	if h.Get(headerSession) != "" {
+	m, _ := errors.AsType[*mishap](context.Cause(s.inlet.alive())) // nil for who ends it otherwise
+	forgotten := m != nil && m.forgotten
+	if h.Get(headerSession) != "" && !forgotten {
 		res, m := s.do(ctx, &request{method: http.MethodDelete, accept: typeJSON, header: h})
 		if m == nil {
 			_ = res.Body.Close()

@@ -42,14 +42,14 @@ func TestProgress(t *testing.T) {
 		var calls sync.WaitGroup
 		for _, name := range []string{"a", "b"} {
 			calls.Go(func() {
-				c := &client{name: name}
+				c := &client{Name: name}
 				// The steps take longer than the call has, but for the progress.
 				call := of(c, withProgress("of "+name, tool("steps", args{"n": 40, "text": name})))
 				result, err := s.Call(t.Context(), within(time.Second, call))
 				if err != nil || textOf(t, result) != "40 steps" {
 					t.Errorf("%s, %v", result, err)
 				}
-				heard := c.heard()
+				heard := c.Heard()
 				if len(heard) != 40 {
 					t.Errorf("%s heard %d notifications", name, len(heard))
 				}
@@ -71,7 +71,7 @@ func TestQuestions(t *testing.T) {
 		var calls sync.WaitGroup
 		for _, name := range []string{"accept", "decline"} {
 			calls.Go(func() {
-				c := &client{name: name, ask: func(_ context.Context, method string, params Raw) (Raw, error) {
+				c := &client{Name: name, Can: func(_ context.Context, method string, params Raw) (Raw, error) {
 					contains(t, method+string(params), protocol.MethodElicit, "for "+name)
 					return Raw(`{"action":"` + name + `"}`), nil
 				}}
@@ -88,10 +88,10 @@ func TestQuestions(t *testing.T) {
 		if !only {
 			return
 		}
-		other := &client{name: "other"}
+		other := &client{Name: "other"}
 		calls.Go(func() { _, _ = s.Call(t.Context(), of(other, tool("wait", nil))) })
 		<-real.running
-		result, err := s.Call(t.Context(), of(&client{name: "me"}, tool("ask", args{"text": "?"})))
+		result, err := s.Call(t.Context(), of(&client{Name: "me"}, tool("ask", args{"text": "?"})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,8 +132,8 @@ func TestLogMessages(t *testing.T) {
 	r := newRig(t)
 	s := r.only(at(w.URL))
 	standing <- "to nobody"
-	eventually(t, "nobody heard it", func() bool { return len(r.heard()) == 1 })
-	clients := []*client{{name: "a"}, {name: "b"}}
+	eventually(t, "nobody heard it", func() bool { return len(r.Heard()) == 1 })
+	clients := []*client{{Name: "a"}, {Name: "b"}}
 	var calls sync.WaitGroup
 	for i, c := range clients {
 		calls.Go(func() {
@@ -141,16 +141,16 @@ func TestLogMessages(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		eventually(t, "the caller heard it", func() bool { return len(c.heard()) > 0 })
+		eventually(t, "the caller heard it", func() bool { return len(c.Heard()) > 0 })
 		standing <- fmt.Sprint("beside ", i+1)
-		eventually(t, "it was heard", func() bool { return len(r.heard())+len(clients[0].heard()) == 3+i })
+		eventually(t, "it was heard", func() bool { return len(r.Heard())+len(clients[0].Heard()) == 3+i })
 	}
 	proceed <- true
 	proceed <- true
 	calls.Wait()
-	contains(t, strings.Join(clients[0].heard(), " "), "to the caller", "beside 1")
-	contains(t, strings.Join(r.heard(), " "), "to nobody", "beside 2")
-	if n := len(clients[1].heard()); n != 1 {
+	contains(t, strings.Join(clients[0].Heard(), " "), "to the caller", "beside 1")
+	contains(t, strings.Join(r.Heard(), " "), "to nobody", "beside 2")
+	if n := len(clients[1].Heard()); n != 1 {
 		t.Errorf("%d notifications for the other client", n)
 	}
 }
@@ -161,16 +161,16 @@ func TestChangesAreAnnounced(t *testing.T) {
 		if !strings.HasSuffix(t.Name(), "/sse") {
 			eventually(t, "there is a session", func() bool { return len(slices.Collect(real.Sessions())) == 1 })
 		}
-		c := &client{name: "c"}
+		c := &client{Name: "c"}
 		eventually(t, "the change is announced", func() bool {
 			if _, err := s.Call(t.Context(), of(c, tool("more", args{"text": "extra"}))); err != nil {
 				t.Fatal(err)
 			}
-			return slices.ContainsFunc(r.heard(), func(n string) bool {
+			return slices.ContainsFunc(r.Heard(), func(n string) bool {
 				return strings.HasPrefix(n, "s "+protocol.NoteToolsChanged)
 			})
 		})
-		if heard := c.heard(); len(heard) > 0 {
+		if heard := c.Heard(); len(heard) > 0 {
 			t.Errorf("the client heard %q", heard)
 		}
 	})
@@ -194,7 +194,7 @@ func TestLostSession(t *testing.T) {
 		t.Errorf("%+v, %v", hello, err)
 	}
 	want := []source.State{source.Starting, source.Ready, source.Backoff, source.Starting, source.Ready}
-	if got := r.states("s"); !slices.Equal(got, want) {
+	if got := r.States("s"); !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
 }
@@ -241,7 +241,7 @@ func TestResumption(t *testing.T) {
 	w := serve(t, real.streamed(&mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}))
 	r := newRig(t)
 	s := r.only(at(w.URL))
-	c := &client{name: "c"}
+	c := &client{Name: "c"}
 	answers := make(chan string, 1)
 	go func() { // ends with the call, which the test waits for
 		result, err := s.Call(t.Context(), of(c, withProgress("p", tool("steps", args{"n": 10}))))
@@ -250,10 +250,10 @@ func TestResumption(t *testing.T) {
 		}
 		answers <- string(result)
 	}()
-	eventually(t, "a step was heard", func() bool { return len(c.heard()) > 1 })
+	eventually(t, "a step was heard", func() bool { return len(c.Heard()) > 1 })
 	w.CloseClientConnections()
 	contains(t, <-answers, "10 steps")
-	if n := len(c.heard()); n != 10 {
+	if n := len(c.Heard()); n != 10 {
 		t.Errorf("%d steps were heard", n)
 	}
 	resumed := 0

@@ -3,7 +3,6 @@
 package remote
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -132,12 +131,6 @@ func (t *target) located(field string, err error) envbuild.Errors {
 		p.Field, p.Where = field, t.entry.Position(field).String()
 	}
 	return problems
-}
-
-// resolvable reports whether all references can be resolved now.
-func (t *target) resolvable() bool {
-	_, f := t.resolve(context.Background())
-	return f == nil
 }
 
 // minSecret is the length of the shortest value that is kept out of messages:

@@ -49,7 +49,7 @@ func TestHeaders(t *testing.T) {
 			return server + "-" + key + "-" + strings.Repeat("i", int(turn.Load())), nil
 		})
 	})
-	s := r.only(at(w.URL+"${PLACE}?k=${X:-v}").with("headers", args{
+	s := r.only(at(w.URL+"${PLACE}?k=${X:-v}").With("headers", args{
 		"Authorization": "Bearer ${vault:key}", "X-Whole": "vault:whole", "X-Line": "${TRAILING}", "X-Plain": "$${a}",
 		"Accept": "text/html", "content-type": "text/html", "Mcp-Session-Id": "mine", "Accept-Encoding": "br",
 		"User-Agent": "me",
@@ -97,21 +97,21 @@ func TestUnresolvedReferences(t *testing.T) {
 		parts []string
 	}{
 		{
-			at(w.URL).with("headers", args{"X-Key": "${NOWHERE}"}), source.ServerFailed,
+			at(w.URL).With("headers", args{"X-Key": "${NOWHERE}"}), source.ServerFailed,
 			[]string{"headers.X-Key (", "mcp.json:", `"NOWHERE" is not set`, "${NOWHERE:-default}"},
 		},
 		{
-			at(w.URL+"/${NOWHERE}").with("headers", args{"B": "x${env:NEITHER}"}), source.ServerFailed,
+			at(w.URL+"/${NOWHERE}").With("headers", args{"B": "x${env:NEITHER}"}), source.ServerFailed,
 			[]string{"url (", `"NOWHERE"`, "; and headers.B (", `"NEITHER"`},
 		},
 		{
-			at(w.URL).with("headers", args{"X-Key": "vault:k"}), source.SecretMissing,
+			at(w.URL).With("headers", args{"X-Key": "vault:k"}), source.SecretMissing,
 			[]string{`secret "k" is not available: it is locked`, "open the vault"},
 		},
 		{at("${TOKEN}"), source.ServerFailed, []string{"url (", "is not an http or https address"}},
 		{at("file:///etc/${PASSWD:-passwd}"), source.ServerFailed, []string{"is not an http or https address"}},
 		{
-			at(w.URL).with("headers", args{"X": "${BAD}"}), source.ServerFailed,
+			at(w.URL).With("headers", args{"X": "${BAD}"}), source.ServerFailed,
 			[]string{"headers.X (", "control character"},
 		},
 	} {
@@ -129,7 +129,7 @@ func TestUnresolvedReferences(t *testing.T) {
 		t.Errorf("%d requests came", n)
 	}
 	r := newRig(t, func(o *Options) { o.Secrets = vault })
-	s := r.add(at(w.URL).with("headers", args{"X-Key": "vault:k"}))
+	s := r.add(at(w.URL).With("headers", args{"X-Key": "vault:k"}))
 	r.state("s", source.Failed)
 	open.Store(true)
 	r.state("s", source.Ready)
@@ -150,7 +150,7 @@ func TestAddressesStaySecret(t *testing.T) {
 	f := r.state("s", source.Backoff).LastError
 	contains(t, f.Error(), "http://"+address)
 	for _, secret := range []string{"hush", "path-of", "abcdefg", "me:"} {
-		if strings.Contains(f.Error(), secret) || r.saw(secret) != "" {
+		if strings.Contains(f.Error(), secret) || r.Saw(secret) != "" {
 			t.Errorf("%q is shown: %v", secret, f)
 		}
 	}
