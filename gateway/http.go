@@ -220,7 +220,8 @@ func (h *httpHandler) find(w http.ResponseWriter, r *http.Request) *httpSession 
 		return nil
 	}
 	if v := protocol.Revision(r.Header.Get(protocol.HeaderRevision)); v != "" && !v.Known() {
-		refuse(w, http.StatusBadRequest, protocol.CodeInvalidRequest, "unknown %s %.40q", protocol.HeaderRevision, string(v))
+		refuse(w, http.StatusBadRequest, protocol.CodeInvalidRequest,
+			"unknown %s %.40q", protocol.HeaderRevision, string(v))
 		return nil
 	}
 	return s

@@ -127,9 +127,13 @@ func checkParams(header http.Header, params *protocol.Object, schema Raw) *proto
 			arguments, _ = protocol.ParseObject(params.Get("arguments")) // none has no members
 		}
 		value, has := p.Value(arguments)
-		said := protocol.DecodeHeader(header.Get(protocol.HeaderParamFor + p.Header))
-		if has != (header.Get(protocol.HeaderParamFor+p.Header) != "") || (has && !sameValue(said, value)) {
-			return mismatch(protocol.HeaderParamFor+p.Header, said, value)
+		name := protocol.HeaderParamFor + p.Header
+		said, present := protocol.DecodeHeader(header.Get(name)), len(header.Values(name)) > 0
+		if value == "" && has { // which a header that is empty, or isn't there, says as well
+			present = true
+		}
+		if has != present || (has && !sameValue(said, value)) {
+			return mismatch(name, said, value)
 		}
 	}
 	return nil

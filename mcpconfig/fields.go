@@ -287,10 +287,10 @@ func onlyEager(s *Server) string {
 	return ""
 }
 
-// onlyGreeted is the noEffect of protocolEra.
+// onlyGreeted is the noEffect of protocolEra: HTTP+SSE is older than the other era.
 func onlyGreeted(s *Server) string {
-	if s.Transport != Stdio && s.Era == EraModern {
-		return "servers at a url are greeted with a handshake"
+	if s.Transport == SSE && s.Era == EraModern {
+		return "servers of the older HTTP+SSE are greeted with a handshake"
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -70,7 +71,13 @@ func (c *call) end(r reply) {
 // call sends a request and waits for its answer. One that had certainly no
 // effect fails with a *lifecycle.Undelivered.
 func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
+	if result, done, err := l.hearing().Answer(ctx, req); done {
+		return result, err
+	}
 	r := l.exchange(ctx, req, b)
+	if r.err == nil && req.Method == protocol.MethodToolsList {
+		r.result = l.learn(r.result)
+	}
 	if r.mishap != nil && r.mishap.unsent {
 		return nil, &lifecycle.Undelivered{Cause: r.err, Forgotten: r.mishap.forgotten}
 	}
@@ -91,7 +98,12 @@ func (l *link) exchange(ctx Context, req *source.Call, b budget) reply {
 		over()
 		return reply{err: m.failure, mishap: m}
 	}
-	p := &parcel{message: protocol.NewRequest(protocol.NumberID(c.id), req.Method, paramsOf(req, c.id)), call: c}
+	modern := l.modern.Load()
+	params := eras.Addressed(req.Tokened(c.id), req.Asker, modern != nil)
+	p := &parcel{
+		message: protocol.NewRequest(protocol.NumberID(c.id), req.Method, params), call: c,
+		header: modern.headers(req.Method, params),
+	}
 	l.goes(func() { l.deliver(sending, p) }) // when it is too late for that, the call was ended already
 	r := l.await(ctx, c)
 	switch {
@@ -174,13 +186,4 @@ func cancellation(id uint64, reason string) Raw {
 // progressed restarts the call's timer.
 func (c *call) progressed() {
 	c.timer.Reset(max(0, min(c.timeout, time.Until(c.deadline))))
-}
-
-// paramsOf writes the params of a request for a server of the handshake era.
-func paramsOf(req *source.Call, id uint64) Raw {
-	params := req.Tokened(id)
-	if req.Asker.Stateless {
-		params = protocol.Open(params)
-	}
-	return params
 }

@@ -15,6 +15,8 @@ type mishap struct {
 	failure   *source.Failure
 	status    int  // of the HTTP answer; 0 when there was none
 	answer    Raw  // to the request, that came with this status; nil when there was none
+	refused   bool // the server answered the request with an error
+	again     bool // with refused: and named a revision that garra had named
 	unsent    bool // the message had certainly no effect
 	ends      bool // the link is of no more use
 	lasting   bool // with ends: trying again can't mend it

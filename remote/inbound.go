@@ -15,6 +15,11 @@ import (
 // else to the client of the call on whose stream it came, or to the one client
 // that has calls in flight.
 func (l *link) told(m *protocol.Message, via *call) {
+	params, done := l.hearing().Hear(m.Method, m.Params)
+	if done {
+		return
+	}
+	m.Params = params
 	switch m.Method {
 	case protocol.NoteProgress:
 		l.progress(m)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -41,6 +42,7 @@ type link struct {
 	fate    *mishap                            // set once: the link takes no more calls, and will end
 	asked   map[protocol.ID]context.CancelFunc // requests of the server that wait for an answer
 
+	modern   atomic.Pointer[modern]  // of a server of the stateless era; nil for one with a handshake
 	answered atomic.Bool             // a result came
 	checking atomic.Bool             // a ping is on its way to a server that may be gone
 	notes    chan struct{}           // holds one token for each message that waits for the server
@@ -113,7 +115,7 @@ func (l *link) close(f *source.Failure) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.limits.bye)
 	defer cancel()
-	if l.life.Err() == nil { // else the server doesn't know of them any more
+	if l.life.Err() == nil && l.modern.Load() == nil { // else the server doesn't know of them, or learns it by itself
 		l.cancelAll(ctx, slices.Collect(maps.Keys(calls)))
 	}
 	l.end(&mishap{failure: f})
@@ -140,8 +142,12 @@ func (l *link) cancelAll(ctx Context, ids []uint64) {
 	sending.Wait()
 }
 
-// notify sends a notification without waiting for the server.
+// notify sends a notification without waiting for the server. There is none that
+// a server of the stateless era could relate to anything.
 func (l *link) notify(method string, params Raw) {
+	if l.modern.Load() != nil {
+		return
+	}
 	l.post(protocol.NewNotification(method, params), l.limits.note)
 }
 
@@ -197,7 +203,7 @@ func (l *link) retire(m *mishap) {
 	if first {
 		l.fate = m
 	}
-	idle := len(l.pending) == 0
+	idle := l.idleLocked()
 	l.mu.Unlock()
 	switch {
 	case idle:
@@ -218,12 +224,20 @@ func (l *link) check() {
 	}
 }
 
+// sign asks a server for a sign of life.
+func (l *link) sign() *source.Call {
+	if l.modern.Load() != nil { // which has no ping
+		return &source.Call{Method: protocol.MethodDiscover, Params: eras.DiscoverParams()}
+	}
+	return &source.Call{Method: protocol.MethodPing}
+}
+
 // ping asks until something is certain: each of the connections that were kept
 // may turn out to be dead only when it is used.
 func (l *link) ping() {
 	defer l.checking.Store(false)
 	for range idlePerHost + 1 {
-		r := l.exchange(l.life, &source.Call{Method: protocol.MethodPing}, from(l.limits.check))
+		r := l.exchange(l.life, l.sign(), from(l.limits.check))
 		if r.mishap == nil || !r.mishap.doubtful {
 			return
 		}
@@ -319,7 +333,7 @@ func (l *link) finish(id uint64, r reply) bool {
 	c := l.pending[id]
 	delete(l.pending, id)
 	fate := l.fate
-	idle := len(l.pending) == 0
+	idle := l.idleLocked()
 	l.mu.Unlock()
 	if fate != nil && idle {
 		defer l.end(fate)
@@ -328,6 +342,16 @@ func (l *link) finish(id uint64, r reply) bool {
 		return false
 	}
 	c.end(r)
+	return true
+}
+
+// idleLocked reports whether no call is in flight that will be answered.
+func (l *link) idleLocked() bool {
+	for _, c := range l.pending {
+		if c.timeout < listenForever {
+			return false
+		}
+	}
 	return true
 }
 

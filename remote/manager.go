@@ -18,9 +18,6 @@ type Options struct {
 	Host    envbuild.Host    // garra's own environment, for references
 	Secrets envbuild.Secrets // nil: there is no vault, a reference fails its server
 	Hooks   source.Hooks
-	// Capabilities is the JSON object that garra declares to every server as
-	// those of its client; nil declares none.
-	Capabilities Raw
 	// Once is for a command that uses its servers and ends: a start that fails is
 	// not tried again, whatever the entry says.
 	Once bool
@@ -46,9 +43,6 @@ func New(options Options) *Manager {
 	if options.limits == nil {
 		standard := standardLimits()
 		options.limits = &standard
-	}
-	if options.Capabilities == nil {
-		options.Capabilities = Raw("{}")
 	}
 	return &Manager{options: options, set: lifecycle.NewSet[*Server]()}
 }

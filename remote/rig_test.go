@@ -68,10 +68,9 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	r := &rig{t: t, dir: t.TempDir()}
 	limits := quick()
 	options := Options{
-		Host:         envbuild.Host{Env: []string{"TOKEN=open sesame", "BAD=a\nb"}},
-		Hooks:        r.Hooks(),
-		Capabilities: Raw(`{"sampling":{},"elicitation":{}}`),
-		limits:       &limits,
+		Host:   envbuild.Host{Env: []string{"TOKEN=open sesame", "BAD=a\nb"}},
+		Hooks:  r.Hooks(),
+		limits: &limits,
 	}
 	for _, c := range change {
 		c(&options)

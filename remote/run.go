@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/protocol"
@@ -61,10 +62,11 @@ func (r *runner) Edited(old, next *mcpconfig.Server) (replace bool) { return old
 // ByHand implements lifecycle.Runner: it is a start as any other.
 func (r *runner) ByHand(*mcpconfig.Server) *source.Failure { return nil }
 
-// connect makes the handshake within the entry's timeout. An entry that doesn't
-// say which transport it has is tried with streamable HTTP first; a server that
-// refuses that as one of HTTP+SSE would is tried with HTTP+SSE (MCP
-// specification, "Transports", backwards compatibility).
+// connect learns what the server offers within the entry's timeout. An entry that
+// doesn't say which transport and era it has is tried with streamable HTTP and a
+// handshake first; a server that refuses that is asked without a handshake, and
+// one that refuses as a server of HTTP+SSE would with that (MCP specification,
+// "Transports", backwards compatibility).
 func (r *runner) connect(ctx Context, run *lifecycle.Run) (*link, *source.Hello, *mishap) {
 	entry := run.Entry
 	ctx, cancel := context.WithTimeout(ctx, entry.Timeout)
@@ -75,14 +77,25 @@ func (r *runner) connect(ctx Context, run *lifecycle.Run) (*link, *source.Hello,
 	}
 	streams := func(l *link) wire { return &streamable{caller: c, inlet: l} }
 	older := func(l *link) wire { return &legacy{caller: c, inlet: l} }
-	if entry.Transport == mcpconfig.SSE {
-		return r.greet(ctx, c, older)
+	switch {
+	case entry.Transport == mcpconfig.SSE:
+		return r.greet(ctx, c, older, r.handshake)
+	case entry.Era == mcpconfig.EraModern:
+		return r.greet(ctx, c, streams, r.discover)
 	}
-	l, hello, m := r.greet(ctx, c, streams)
-	if m == nil || !isOlder(m.status) || entry.Position("type") != entry.Origin {
+	l, hello, m := r.greet(ctx, c, streams, r.handshake)
+	if m == nil || !m.refused && !isOlder(m.status) {
 		return l, hello, m
 	}
-	l, hello, worse := r.greet(ctx, c, older)
+	if entry.Era == mcpconfig.EraAuto {
+		if l, hello, worse := r.greet(ctx, c, streams, r.discover); worse == nil {
+			return l, hello, nil
+		}
+	}
+	if !isOlder(m.status) || entry.Position("type") != entry.Origin {
+		return nil, nil, m
+	}
+	l, hello, worse := r.greet(ctx, c, older, r.handshake)
 	if worse != nil {
 		return nil, nil, m // what it said to the transport of today
 	}
@@ -96,14 +109,20 @@ func isOlder(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
-// greet makes a link over one wire, and the handshake.
-func (r *runner) greet(ctx Context, c *caller, over func(*link) wire) (*link, *source.Hello, *mishap) {
+// A meeting is how the two sides get to know each other.
+type meeting func(ctx Context, l *link, entry *mcpconfig.Server) (*source.Hello, *mishap)
+
+// greet makes a link over one wire, and has the server introduce itself.
+func (r *runner) greet(
+	ctx Context, c *caller, over func(*link) wire, meet meeting,
+) (*link, *source.Hello, *mishap) {
 	entry := c.target.entry
 	l := newLink(entry.Name, r.options, r.server.Trouble)
 	l.scrub = c.target.scrub
 	l.wire = over(l)
-	hello, m := r.handshake(ctx, l, entry)
+	hello, m := meet(ctx, l, entry)
 	if m == nil {
+		l.answered.Store(false) // that was no answer to a call
 		return l, hello, nil
 	}
 	told := *m // others may be reading the mishap itself
@@ -135,15 +154,16 @@ func (r *runner) handshake(ctx Context, l *link, entry *mcpconfig.Server) (*sour
 	if m := l.wire.open(ctx); m != nil {
 		return nil, m
 	}
-	result, m := l.initialize(ctx, initializeParams(entry, r.options.Capabilities), from(entry.Timeout))
+	result, m := l.introduced(ctx, &source.Call{
+		Method: protocol.MethodInitialize, Params: eras.InitializeParams(entry.ForwardRoots),
+	}, from(entry.Timeout))
 	if m != nil {
 		return nil, m
 	}
-	hello, failure := readHello(entry.Name, result)
-	if failure != nil {
-		return nil, &mishap{failure: failure, lasting: true}
+	hello, err := eras.ReadHello(entry.Name, result)
+	if err != nil {
+		return nil, &mishap{failure: source.AsFailure(err, source.ServerFailed, entry.Name), lasting: true}
 	}
-	l.answered.Store(false) // that was no answer to a call
 	l.wire.greeted(hello.Revision)
 	ready := &parcel{message: protocol.NewNotification(protocol.NoteInitialized, nil)}
 	if m := l.wire.send(ctx, ready); m != nil && (m.ends || ctx.Err() != nil) {
@@ -152,4 +172,9 @@ func (r *runner) handshake(ctx Context, l *link, entry *mcpconfig.Server) (*sour
 		l.trouble("the server did not take " + protocol.NoteInitialized + ": " + m.failure.Message)
 	}
 	return hello, nil
+}
+
+// discover meets a server of the stateless era.
+func (r *runner) discover(ctx Context, l *link, entry *mcpconfig.Server) (*source.Hello, *mishap) {
+	return l.discover(ctx, entry.Timeout)
 }

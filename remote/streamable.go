@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -18,7 +19,6 @@ import (
 
 const (
 	headerSession   = "Mcp-Session-Id"
-	headerRevision  = "Mcp-Protocol-Version"
 	headerLastEvent = "Last-Event-Id"
 
 	maxSessionID = 4 << 10 // bytes
@@ -47,16 +47,24 @@ func (s *streamable) greeted(revision protocol.Revision) {
 	s.revision = revision
 }
 
-// header is what a request of the session carries.
-func (s *streamable) header() http.Header {
+// isStateless reports whether there is no session.
+func (s *streamable) isStateless() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	h := make(http.Header, 3)
+	return s.revision.Stateless()
+}
+
+// header is what a request of the session carries, on top of its own.
+func (s *streamable) header(own http.Header) http.Header {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	h := make(http.Header, 3+len(own))
+	maps.Copy(h, own)
 	if s.session != "" {
 		h.Set(headerSession, s.session)
 	}
 	if s.revision != "" {
-		h.Set(headerRevision, string(s.revision))
+		h.Set(protocol.HeaderRevision, string(s.revision))
 	}
 	return h
 }
@@ -65,7 +73,7 @@ func (s *streamable) header() http.Header {
 // After the last message of the handshake it opens the standing stream.
 func (s *streamable) send(ctx Context, p *parcel) *mishap {
 	res, m := s.do(ctx, &request{
-		method: http.MethodPost, accept: typeJSON + ", " + typeStream, header: s.header(), parcel: p,
+		method: http.MethodPost, accept: typeJSON + ", " + typeStream, header: s.header(p.header), parcel: p,
 	})
 	switch {
 	case m != nil && m.answer != nil:
@@ -101,7 +109,7 @@ func (s *streamable) send(ctx Context, p *parcel) *mishap {
 
 // lost sees in a 404 after the handshake that the session is over.
 func (s *streamable) lost(m *mishap, p *parcel) *mishap {
-	if m.status == http.StatusNotFound && p.message.Method != protocol.MethodInitialize {
+	if m.status == http.StatusNotFound && p.message.Method != protocol.MethodInitialize && !s.isStateless() {
 		m.lasting, m.forgotten = false, true
 		m.failure.Code = source.ServerCrashed
 		m.failure.Message = "the server doesn't know the session any more: " + m.failure.Message
@@ -165,7 +173,7 @@ func (s *streamable) follow(ctx Context, res *response, c *call) *mishap {
 		if c.settled.Load() {
 			return nil
 		}
-		if p.last == "" || errors.Is(err, errRunaway) {
+		if p.last == "" || s.isStateless() || errors.Is(err, errRunaway) { // without a session nothing is resumed
 			return s.cut(ctx, res.from, err)
 		}
 		next := s.resume(ctx, p)
@@ -195,7 +203,7 @@ func (s *streamable) resume(ctx Context, p *position) *response {
 
 // listen opens a stream, after an event unless last is empty.
 func (s *streamable) listen(ctx Context, last string) (*response, *mishap) {
-	h := s.header()
+	h := s.header(nil)
 	if last != "" {
 		h.Set(headerLastEvent, last)
 	}
@@ -236,7 +244,7 @@ func (s *streamable) read(body io.Reader, p *position, via *call) error {
 // that. One that the server doesn't know any more needs no end, and its
 // replacement waits for this.
 func (s *streamable) close(ctx Context) {
-	h := s.header()
+	h := s.header(nil)
 	m, _ := errors.AsType[*mishap](context.Cause(s.inlet.alive())) // nil for who ends it otherwise
 	forgotten := m != nil && m.forgotten
 	if h.Get(headerSession) != "" && !forgotten {

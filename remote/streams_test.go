@@ -227,7 +227,7 @@ func TestSessionsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.each(func(q *http.Request) {
-		id, revision := q.Header.Get(headerSession), q.Header.Get(headerRevision)
+		id, revision := q.Header.Get(headerSession), q.Header.Get(protocol.HeaderRevision)
 		if (id == "") != (revision == "") || revision != "" && revision != "2025-11-25" {
 			t.Errorf("%s with session %q and revision %q", q.Method, id, revision)
 		}

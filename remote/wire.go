@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/garraia/garra/protocol"
@@ -60,7 +61,8 @@ type inlet interface {
 // A parcel is a message on its way to the server.
 type parcel struct {
 	message *protocol.Message
-	call    *call // nil unless the message is a request
+	call    *call       // nil unless the message is a request
+	header  http.Header // that goes with it; may be nil
 	state   atomic.Int32
 }
 

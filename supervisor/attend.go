@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -94,14 +95,14 @@ func (a *attendance) patience() budget {
 // initialize makes the handshake.
 func (a *attendance) initialize(ctx Context) (*source.Hello, error) {
 	result, err := a.link.call(ctx, &source.Call{
-		Method: protocol.MethodInitialize, Params: initializeParams(a.run.Entry),
+		Method: protocol.MethodInitialize, Params: eras.InitializeParams(a.run.Entry.ForwardRoots),
 	}, a.patience())
 	if err != nil {
 		return nil, err
 	}
-	hello, failure := readHello(a.run.Entry.Name, result)
-	if failure != nil {
-		return nil, failure
+	hello, err := eras.ReadHello(a.run.Entry.Name, result)
+	if err != nil {
+		return nil, err
 	}
 	a.link.notify(protocol.NoteInitialized, nil)
 	return hello, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -60,7 +61,8 @@ func (l *link) Call(ctx Context, c *source.Call) (Raw, error) {
 
 // call sends a request and waits for its answer.
 func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
-	if result, done, err := l.own(ctx, req); done {
+	ear := l.ear.Load()
+	if result, done, err := ear.Answer(ctx, req); done {
 		return result, err
 	}
 	writing, over := context.WithCancel(ctx)
@@ -74,7 +76,8 @@ func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 	if err := l.register(c, req.Method, b); err != nil {
 		return nil, err
 	}
-	m := protocol.NewRequest(protocol.NumberID(c.id), req.Method, l.addressed(req.Tokened(c.id), req.Asker))
+	params := eras.Addressed(req.Tokened(c.id), req.Asker, ear != nil)
+	m := protocol.NewRequest(protocol.NumberID(c.id), req.Method, params)
 	begun, err := l.send(writing, m)
 	broken := errors.Is(err, errInputClosed)
 	if broken {

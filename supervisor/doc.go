@@ -32,5 +32,5 @@
 // # Client capabilities
 //
 // A server is shared by all clients, so it is initialized once with a fixed list
-// ([ClientCapabilities]), not with that of whoever came first.
+// (package eras has it), not with that of whoever came first.
 package supervisor

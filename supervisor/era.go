@@ -3,8 +3,11 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
+	"time"
 
+	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -37,96 +40,45 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// speaks reports whether an answer to server/discover names a revision of the
-// stateless era that garra speaks.
-func speaks(result Raw) bool {
-	obj, err := protocol.ParseObject(result)
-	if err != nil {
-		return false
-	}
-	versions, err := protocol.Elements(obj.Get("supportedVersions"))
-	if err != nil {
-		return false
-	}
-	for _, v := range versions {
-		if text, err := protocol.Text(v); err == nil && protocol.Revision(text) == protocol.LatestStateless {
-			return true
-		}
-	}
-	return false
-}
-
 // discover asks what the server offers, in the stateless era (MCP 2026-07-28,
 // server/discover).
 func (a *attendance) discover(ctx Context) (*source.Hello, error) {
 	result, err := a.link.call(ctx, &source.Call{
-		Method: protocol.MethodDiscover, Params: envelopeOf(source.Asker{}).Put(nil),
+		Method: protocol.MethodDiscover, Params: eras.DiscoverParams(),
 	}, a.patience())
 	if err != nil {
 		return nil, err
 	}
-	obj, err := protocol.ParseObject(result)
-	if err != nil || !speaks(result) {
-		return nil, source.Fail(source.ServerFailed, a.run.Entry.Name,
-			"its answer to server/discover names no revision that garra speaks: %.300s", result)
+	hello, err := eras.ReadDiscovery(a.run.Entry.Name, result)
+	if err != nil {
+		return nil, err
 	}
-	hello := &source.Hello{
-		Result: result, Revision: protocol.LatestStateless, Capabilities: obj.Get("capabilities"),
-	}
-	hello.Instructions, _ = protocol.Text(obj.Get("instructions")) // absent is empty
-	ear := newEar(a.link)
+	ear := eras.NewEar(overheard{a.link})
 	a.link.ear.Store(ear)
-	ear.hearLists(hello.Capabilities)
+	ear.HearLists(hello.Capabilities)
 	return hello, nil
 }
 
-// envelopeOf is the envelope for a client that speaks the handshake era, or for
-// garra itself.
-func envelopeOf(asker source.Asker) *protocol.Envelope {
-	caps := asker.Capabilities
-	if caps.Kind() != '{' {
-		caps = Raw("{}")
-	}
-	return &protocol.Envelope{
-		Revision: protocol.LatestStateless, Capabilities: caps, ClientInfo: clientInfo(), LogLevel: asker.LogLevel,
-	}
-}
+// listenForever is the time that subscriptions/listen has, which has no answer
+// until its end.
+const listenForever = 100 * 365 * 24 * time.Hour
 
-// addressed writes the params of a request for the era of the link's server.
-func (l *link) addressed(params Raw, asker source.Asker) Raw {
-	switch stateless := l.ear.Load() != nil; {
-	case stateless && !asker.Stateless:
-		return envelopeOf(asker).Put(params)
-	case !stateless && asker.Stateless:
-		return protocol.Open(params)
-	}
-	return params
-}
+// overheard is a link as an Ear uses it.
+type overheard struct{ link *link }
 
-// own answers a request for a server of the stateless era that this era doesn't
-// have; done is false for any other.
-func (l *link) own(ctx Context, c *source.Call) (result Raw, done bool, err error) {
-	ear := l.ear.Load()
-	if ear == nil {
-		return nil, false, nil
-	}
-	switch c.Method {
-	case protocol.MethodSetLevel, protocol.MethodPing, protocol.MethodUnsubscribe:
-		// A level goes with each request, and what nobody wants any more is dropped.
-		return Raw("{}"), true, nil
-	case protocol.MethodSubscribe:
-		params, err := protocol.ParseObject(c.Params)
-		if err != nil {
-			return nil, true, protocol.Errorf(protocol.CodeInvalidParams, "%s without params", c.Method)
-		}
-		uri, err := protocol.Text(params.Get("uri"))
-		if err != nil {
-			return nil, true, protocol.Errorf(protocol.CodeInvalidParams, "%s without a uri", c.Method)
-		}
-		if err := ear.subscribe(ctx, uri); err != nil {
-			return nil, true, err
-		}
-		return Raw("{}"), true, nil
-	}
-	return nil, false, nil
+var _ eras.Link = overheard{}
+
+// Server implements eras.Link.
+func (o overheard) Server() string { return o.link.server }
+
+// Life implements eras.Link.
+func (o overheard) Life() context.Context { return o.link.life }
+
+// Trouble implements eras.Link.
+func (o overheard) Trouble(message string) { o.link.trouble(message) }
+
+// Request implements eras.Link.
+func (o overheard) Request(ctx context.Context, method string, params Raw) (Raw, error) {
+	return o.link.call(ctx, &source.Call{Method: method, Params: params},
+		budget{timeout: listenForever, began: time.Now()})
 }

@@ -3,7 +3,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -15,16 +14,12 @@ import (
 // belongs to, news of the server itself to whoever watches it, and everything
 // else to the one client that has calls in flight, if it is one.
 func (l *link) told(m *protocol.Message) {
-	ear := l.ear.Load()
-	if ear != nil {
-		m.Params = untagged(m.Params)
-	}
-	switch m.Method {
-	case protocol.NoteAcknowledged:
-		if ear != nil {
-			ear.acknowledged(m.Params)
-		}
+	params, done := l.ear.Load().Hear(m.Method, m.Params)
+	if done {
 		return
+	}
+	m.Params = params
+	switch m.Method {
 	case protocol.NoteProgress:
 		l.progress(m)
 		return
@@ -42,18 +37,6 @@ func (l *link) told(m *protocol.Message) {
 	if l.hooks.Notification != nil {
 		l.hooks.Notification(l.server, m.Method, m.Params)
 	}
-}
-
-// untagged takes the name of garra's own subscription out of what a server says
-// on it.
-func untagged(params Raw) Raw {
-	if !bytes.Contains(params, []byte(protocol.MetaSubscriptionID)) {
-		return params
-	}
-	if params = protocol.WithoutMeta(params, protocol.MetaSubscriptionID); string(params) == "{}" {
-		return nil
-	}
-	return params
 }
 
 // progress restores the client's token and passes progress on.

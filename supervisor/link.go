@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -50,13 +51,13 @@ type link struct {
 	failure *source.Failure                    // set once: the link is closed
 	asked   map[protocol.ID]context.CancelFunc // requests of the server that wait for an answer
 
-	ear      atomic.Pointer[ear]     // of a server of the stateless era; nil for one with a handshake
-	answered atomic.Bool             // a result came
-	stray    atomic.Pointer[string]  // the last line that was no message
-	notes    chan struct{}           // holds one token for each notification that waits for the server
-	life     Context                 // ends, with its cause, when the server can't be spoken to any more
-	end      context.CancelCauseFunc // of life
-	read     chan struct{}           // closed when there is nothing more to read
+	ear      atomic.Pointer[eras.Ear] // of a server of the stateless era; nil for one with a handshake
+	answered atomic.Bool              // a result came
+	stray    atomic.Pointer[string]   // the last line that was no message
+	notes    chan struct{}            // holds one token for each notification that waits for the server
+	life     Context                  // ends, with its cause, when the server can't be spoken to any more
+	end      context.CancelCauseFunc  // of life
+	read     chan struct{}            // closed when there is nothing more to read
 }
 
 var _ lifecycle.Link = (*link)(nil)

@@ -18,7 +18,6 @@ import (
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/mcpconfig"
-	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/remote"
 	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
@@ -69,7 +68,7 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		Request:      e.gateway.Asked,
 	}
 	e.remote = remote.New(remote.Options{
-		Host: host, Hooks: hooks, Capabilities: protocol.Raw(supervisor.ClientCapabilities), Once: p.brief,
+		Host: host, Hooks: hooks, Once: p.brief,
 	})
 	var err error
 	e.supervisor, err = supervisor.New(supervisor.Options{

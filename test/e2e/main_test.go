@@ -42,6 +42,9 @@ func TestMain(m *testing.M) {
 		record(os.Args[2])
 		return
 	}
+	if len(os.Args) == 6 && os.Args[1] == behindGarra {
+		os.Exit(runBehindGarra(os.Args[2], os.Args[3], os.Args[4], os.Args[5]))
+	}
 	os.Exit(m.Run())
 }
 

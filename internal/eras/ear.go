@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package eras
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,20 +16,32 @@ import (
 )
 
 const (
-	listenForever = 100 * 365 * 24 * time.Hour // subscriptions/listen has no answer until its end
-	ackTimeout    = 10 * time.Second           // for a server to acknowledge it
-	maxEars       = 1000                       // resources of one server that are listened to
-	minReopen     = time.Second                // before a subscription that ended is made again
-	maxReopen     = time.Minute
+	ackTimeout = 10 * time.Second // for a server to acknowledge it
+	maxEars    = 1000             // resources of one server that are listened to
+	minReopen  = time.Second      // before a subscription that ended is made again
+	maxReopen  = time.Minute
 )
 
-// An ear hears what a server of the stateless era says outside of requests, over
+// A Link is the way to a server.
+type Link interface {
+	// Server is the server's name.
+	Server() string
+	// Life ends when the server can't be spoken to any more.
+	Life() context.Context
+	// Request sends a request of garra's own and waits for its answer for as long
+	// as ctx does. An error that the server answered is a *protocol.Error.
+	Request(ctx context.Context, method string, params Raw) (Raw, error)
+	// Trouble tells people of what the server didn't take.
+	Trouble(message string)
+}
+
+// An Ear hears what a server of the stateless era says outside of requests, over
 // subscriptions/listen (MCP 2026-07-28, "Subscriptions"): one request for its
 // lists, and one for each resource. None is ended before the server is, since
 // servers were seen that forget the others of a client with it; who wants to
 // hear what is for the gateway to know. It is safe for concurrent use.
-type ear struct {
-	link *link
+type Ear struct {
+	link Link
 
 	turn chan struct{}         // holds one token: who may wait for an acknowledgement
 	acks chan *protocol.Object // what the server agreed to, of the request whose turn it is
@@ -37,17 +50,18 @@ type ear struct {
 	uris map[string]bool
 }
 
-func newEar(l *link) *ear {
-	e := &ear{
+// NewEar returns an Ear that hears nothing yet.
+func NewEar(l Link) *Ear {
+	e := &Ear{
 		link: l, turn: make(chan struct{}, 1), acks: make(chan *protocol.Object, 1), uris: make(map[string]bool),
 	}
 	e.turn <- struct{}{}
 	return e
 }
 
-// hearLists hears of changes of the lists that the server announces, until the
+// HearLists hears of changes of the lists that the server announces, until the
 // link ends.
-func (e *ear) hearLists(caps Raw) {
+func (e *Ear) HearLists(caps Raw) {
 	hello := source.Hello{Capabilities: caps}
 	wants := &protocol.Object{}
 	for _, kind := range []string{"tools", "prompts", "resources"} {
@@ -62,30 +76,30 @@ func (e *ear) hearLists(caps Raw) {
 
 // keep listens, again and again, until the link ends or the server refuses to
 // be listened to.
-func (e *ear) keep(wants *protocol.Object) {
+func (e *Ear) keep(wants *protocol.Object) {
 	for wait := minReopen; ; wait = min(2*wait, maxReopen) {
-		_, ended, err := e.listen(e.link.life, wants)
+		_, ended, err := e.listen(e.link.Life(), wants)
 		if err == nil {
 			err = <-ended
 		}
-		if e.link.life.Err() != nil {
+		if e.link.Life().Err() != nil {
 			return
 		}
 		if refusal, ok := errors.AsType[*protocol.Error](err); ok {
-			e.link.trouble(fmt.Sprintf("changes of the server's lists are not heard: %.300s", refusal))
+			e.link.Trouble(fmt.Sprintf("changes of the server's lists are not heard: %.300s", refusal))
 			return
 		}
 		select {
 		case <-time.After(wait):
-		case <-e.link.life.Done():
+		case <-e.link.Life().Done():
 			return
 		}
 	}
 }
 
-// subscribe hears of changes of a resource from now on. It fails when the server
+// Subscribe hears of changes of a resource from now on. It fails when the server
 // doesn't agree.
-func (e *ear) subscribe(ctx Context, uri string) error {
+func (e *Ear) Subscribe(ctx context.Context, uri string) error {
 	e.mu.Lock()
 	heard, full := e.uris[uri], len(e.uris) >= maxEars
 	e.mu.Unlock()
@@ -112,7 +126,7 @@ func (e *ear) subscribe(ctx Context, uri string) error {
 	return nil
 }
 
-func (e *ear) note(uri string, heard bool) {
+func (e *Ear) note(uri string, heard bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if heard {
@@ -136,12 +150,14 @@ func agrees(agreed *protocol.Object, uri string) bool {
 
 // listen sends one request and waits until the server acknowledges it. ended gets
 // what becomes of it.
-func (e *ear) listen(ctx Context, wants *protocol.Object) (agreed *protocol.Object, ended <-chan error, err error) {
+func (e *Ear) listen(
+	ctx context.Context, wants *protocol.Object,
+) (agreed *protocol.Object, ended <-chan error, err error) {
 	select {
 	case <-e.turn:
 		defer func() { e.turn <- struct{}{} }()
 	case <-ctx.Done():
-		return nil, nil, source.Cancelled(ctx, e.link.server)
+		return nil, nil, source.Cancelled(ctx, e.link.Server())
 	}
 	select {
 	case <-e.acks: // of a request that was given up
@@ -149,12 +165,11 @@ func (e *ear) listen(ctx Context, wants *protocol.Object) (agreed *protocol.Obje
 	}
 	params := protocol.Object{}
 	params.Set("notifications", wants.Raw())
-	life, stop := context.WithCancel(e.link.life)
+	life, stop := context.WithCancel(e.link.Life())
 	over := make(chan error, 1)
 	go func() { // ends with the server's answer, with stop, or with the link
 		defer stop()
-		_, err := e.link.call(life, &source.Call{Method: protocol.MethodListen, Params: params.Raw()},
-			budget{timeout: listenForever, began: time.Now()})
+		_, err := e.link.Request(life, protocol.MethodListen, params.Raw())
 		over <- err
 	}()
 	limit, cancel := context.WithTimeout(ctx, ackTimeout)
@@ -169,12 +184,31 @@ func (e *ear) listen(ctx Context, wants *protocol.Object) (agreed *protocol.Obje
 		return nil, nil, err
 	case <-limit.Done():
 		stop()
-		return nil, nil, source.Fail(source.CallTimeout, e.link.server, "it acknowledged no subscription in time")
+		return nil, nil, source.Fail(source.CallTimeout, e.link.Server(), "it acknowledged no subscription in time")
 	}
 }
 
+// Hear takes a notification of the server. One that acknowledges a subscription is
+// for the Ear alone, and done is true; of any other the params are returned
+// without the name of garra's own subscription. Safe for a nil Ear.
+func (e *Ear) Hear(method string, params Raw) (rest Raw, done bool) {
+	switch {
+	case e == nil:
+		return params, method == protocol.NoteAcknowledged
+	case method == protocol.NoteAcknowledged:
+		e.acknowledged(params)
+		return nil, true
+	case !bytes.Contains(params, []byte(protocol.MetaSubscriptionID)):
+		return params, false
+	}
+	if params = protocol.WithoutMeta(params, protocol.MetaSubscriptionID); string(params) == "{}" {
+		return nil, false
+	}
+	return params, false
+}
+
 // acknowledged takes what a server says first on a listen request.
-func (e *ear) acknowledged(params Raw) {
+func (e *Ear) acknowledged(params Raw) {
 	obj, err := protocol.ParseObject(params)
 	if err != nil {
 		return

@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package eras
 
 import (
 	"github.com/garraia/garra/internal/version"
-	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
 
 // ClientCapabilities is what garra declares to every server, whichever clients
-// there are: a shared process is initialized once. What a client at hand can't
-// do is refused when the server asks for it. Roots are not among them, since
-// servers let the roots of a client replace the folders of their configuration;
-// an entry with forwardRoots adds them.
+// there are: what is shared is initialized once. What a client at hand can't do
+// is refused when the server asks for it. Roots are not among them, since servers
+// let the roots of a client replace the folders of their configuration; an entry
+// with forwardRoots adds them.
 const ClientCapabilities = `{"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}}}`
 
-// initializeParams is what garra says to a server first.
-func initializeParams(entry *mcpconfig.Server) Raw {
-	caps, _ := protocol.ParseObject(Raw(ClientCapabilities)) // a constant
-	if entry.ForwardRoots {
-		caps.Set("roots", Raw(`{"listChanged":true}`))
+// Capabilities are what garra declares in a handshake, with roots where the
+// server is to know them.
+func Capabilities(roots bool) Raw {
+	if !roots {
+		return Raw(ClientCapabilities)
 	}
+	caps, _ := protocol.ParseObject(Raw(ClientCapabilities)) // a constant
+	caps.Set("roots", Raw(`{"listChanged":true}`))
+	return caps.Raw()
+}
+
+// InitializeParams are the params of initialize.
+func InitializeParams(roots bool) Raw {
 	params := protocol.Object{}
 	params.Set("protocolVersion", protocol.Quote(string(protocol.LatestHandshake)))
-	params.Set("capabilities", caps.Raw())
+	params.Set("capabilities", Capabilities(roots))
 	params.Set("clientInfo", clientInfo())
 	return params.Raw()
 }
 
-// clientInfo is how garra introduces itself to servers.
+// clientInfo is how garra introduces itself.
 func clientInfo() Raw {
 	info := protocol.Object{}
 	info.Set("name", protocol.Quote("garra"))
@@ -37,8 +43,10 @@ func clientInfo() Raw {
 	return info.Raw()
 }
 
-// readHello reads a server's answer to initialize.
-func readHello(server string, result Raw) (*source.Hello, *source.Failure) {
+// ReadHello reads a server's answer to initialize. It fails with a
+// *source.Failure for one that is none, or of a revision with a handshake that
+// garra doesn't know.
+func ReadHello(server string, result Raw) (*source.Hello, error) {
 	obj, err := protocol.ParseObject(result)
 	if err != nil {
 		return nil, source.Fail(source.ServerFailed, server, "its answer to initialize is %v", err)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package supervisor
+package eras
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -48,16 +49,17 @@ func TestReadHello(t *testing.T) {
 			fails: "which garra doesn't know",
 		},
 	} {
-		got, failure := readHello("s", Raw(test.result))
+		got, err := ReadHello("s", Raw(test.result))
 		if test.fails != "" {
-			contains(t, failed(t, failure, source.ServerFailed).Error(), `server "s"`, test.fails)
-			if len(failure.Error()) > 200 {
-				t.Errorf("%s: %d bytes of a failure", test.name, len(failure.Error()))
+			f, ok := errors.AsType[*source.Failure](err)
+			if !ok || f.Code != source.ServerFailed || !strings.Contains(f.Error(), test.fails) ||
+				len(f.Error()) > 200 {
+				t.Errorf("%s: %v", test.name, err)
 			}
 			continue
 		}
-		if failure != nil {
-			t.Errorf("%s: %v", test.name, failure)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
 		test.want.Result = Raw(test.result)
@@ -70,14 +72,12 @@ func TestReadHello(t *testing.T) {
 func TestInitializeParams(t *testing.T) {
 	t.Parallel()
 	for _, roots := range []bool{false, true} {
-		entry := entryNamed("s")
-		entry.ForwardRoots = roots
 		var params struct {
 			ProtocolVersion string
 			Capabilities    map[string]any
 			ClientInfo      map[string]string
 		}
-		if err := json.Unmarshal(initializeParams(entry), &params); err != nil {
+		if err := json.Unmarshal(InitializeParams(roots), &params); err != nil {
 			t.Fatal(err)
 		}
 		info := params.ClientInfo
