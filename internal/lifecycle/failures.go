@@ -53,6 +53,17 @@ func failedFailure(server string, now *snapshot) *source.Failure {
 	return because(f, now)
 }
 
+// tooEarly is the answer to a call whose time ends before the server is tried
+// again.
+func (s *Server) tooEarly(now *snapshot) *source.Failure {
+	next := now.status.NextTry.Format(time.TimeOnly)
+	return because(&source.Failure{
+		Code: source.CallTimeout, Server: s.name,
+		Message: fmt.Sprintf("the server failed and is tried again at %s, which is later than the call can wait", next),
+		Fix:     "call again after that, or start it now with `garra mcp restart " + s.name + "`",
+	}, now)
+}
+
 // gaveUp is the failure of a call whose time ended while it waited.
 func (s *Server) gaveUp(ctx Context, now *snapshot) *source.Failure {
 	f := source.Cancelled(ctx, s.name)

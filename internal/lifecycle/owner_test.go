@@ -227,15 +227,6 @@ func TestWaitingForAServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	scene(t, "not longer than the caller can", func(t *testing.T) {
-		s := newStage(plain())
-		defer s.close(t)
-		s.crash()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		f := failed(t, <-hello(ctx, s), source.CallTimeout)
-		contains(t, f.Error(), "the server is in state backoff", "it crashed", "mcp inspect")
-	})
 	scene(t, "until the caller changes its mind", func(t *testing.T) {
 		s := newStage(plain())
 		defer s.close(t)
@@ -276,4 +267,53 @@ func TestWaitingForAServer(t *testing.T) {
 		failed(t, <-hello(t.Context(), s), source.ServerStopped)
 		failed(t, s.Restart(t.Context()), source.ServerStopped)
 	})
+}
+
+func TestCallersWithLittleTime(t *testing.T) {
+	t.Parallel()
+	scene(t, "wait no longer than they can", func(t *testing.T) {
+		s := newStage(plain())
+		defer s.close(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		f := failed(t, <-hello(ctx, s), source.CallTimeout)
+		contains(t, f.Error(), "the server is in state starting", "mcp inspect s")
+	})
+	scene(t, "don't wait at all for a try that is too late", func(t *testing.T) {
+		s := newStage(plain())
+		defer s.close(t)
+		waiting := s.patientFor(t.Context(), 2*time.Second)
+		s.crash()
+		for _, call := range append(waiting, s.patientFor(t.Context(), 4*time.Second)...) {
+			began := time.Now()
+			f := failed(t, <-call, source.CallTimeout)
+			contains(t, f.Error(), "is tried again at "+s.Status().NextTry.Format(time.TimeOnly),
+				"it crashed", "garra mcp restart s")
+			if waited := time.Since(began); waited != 0 {
+				t.Errorf("answered after %v", waited)
+			}
+		}
+		inTime := s.patientFor(t.Context(), 6*time.Second)
+		pass(time.Until(s.Status().NextTry))
+		s.ready()
+		for _, call := range inTime {
+			if err := <-call; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// patientFor waits for the server as a caller with so much time, and calls it.
+func (s *stage) patientFor(ctx context.Context, d time.Duration) []<-chan error {
+	call := inBackground(func() error {
+		_, err := s.Call(ctx, &source.Call{Method: "x", Timeout: d})
+		return err
+	})
+	limited, cancel := context.WithTimeout(ctx, d)
+	return []<-chan error{call, inBackground(func() error {
+		defer cancel()
+		_, err := s.Hello(limited)
+		return err
+	})}
 }

@@ -64,6 +64,8 @@ func (s *Server) await(ctx Context, dead Link) (*snapshot, error) {
 			return nil, context.Cause(s.life)
 		case now.link != nil && now.link != dead:
 			return now, nil
+		case now.status.State == source.Backoff && isLate(ctx, now):
+			return nil, s.tooEarly(now)
 		case now.status.State == source.Parked && !tried:
 			tried = true
 			if err := s.wake(ctx, now); err != nil {
@@ -83,6 +85,13 @@ func (s *Server) await(ctx Context, dead Link) (*snapshot, error) {
 			return nil, s.gaveUp(ctx, now)
 		}
 	}
+}
+
+// isLate reports whether the server is tried again only when the time of who
+// waits is over. An edit or a restart could change that, but isn't waited for.
+func isLate(ctx Context, now *snapshot) bool {
+	deadline, limited := ctx.Deadline()
+	return limited && now.status.NextTry.After(deadline)
 }
 
 // hopeless returns why a server that isn't ready won't become so soon by
