@@ -50,7 +50,7 @@ type Status struct {
 	Tried     bool      // it was ready, or failed to become so, at least once
 	PID       int       // of the server itself; 0 when no process runs
 	Restarts  int       // automatic ones since garra began
-	LastError *Failure  // nil when nothing went wrong since it was last started by hand
+	LastError *Failure  // why it isn't ready; nil when it is, or nothing went wrong
 	NextTry   time.Time // zero when none is planned
 	Env       Env
 	Command   Command

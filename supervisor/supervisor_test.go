@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/garraia/garra/internal/sourcetest"
 	"github.com/garraia/garra/source"
 )
 
@@ -272,4 +273,23 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 		r.ready("s")
 		contains(t, use(t, r.Server("s"), "env", nil), "A=green")
 	})
+}
+
+// A failure that names a line names the right one after lines have moved, and
+// nothing else happens then.
+func TestFailureOfAMovedEntry(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *Options) { o.limits.recheck = time.Hour })
+	unset := misbehaving().With("env", args{"A": "${NOT_SET}"})
+	r.apply(map[string]fields{"s": unset})
+	first := r.state("s", source.Failed).LastError.Message
+	r.apply(map[string]fields{"before": misbehaving(), "s": unset})
+	eventually(t, "the line is another", func() bool {
+		return r.Server("s").Status().LastError.Message != first
+	})
+	config := sourcetest.Load(t, r.dir, map[string]fields{"before": misbehaving(), "s": unset})
+	contains(t, r.Server("s").Status().LastError.Message, config.Servers[1].Position("env.A").String(), "NOT_SET")
+	if got := r.States("s"); !slices.Equal(got, []source.State{source.Starting, source.Failed}) {
+		t.Errorf("%q", got)
+	}
 }

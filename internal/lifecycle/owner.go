@@ -119,7 +119,7 @@ func (o *owner) move(to source.State, f *source.Failure) {
 		o.warn(fmt.Sprintf("a bug in garra: moved from %s to %s", from, to))
 	}
 	o.status.State, o.status.Since = to, time.Now()
-	if f != nil {
+	if f != nil || to == source.Ready { // what is in order has no error; events tell what it had
 		o.status.LastError = f
 	}
 	o.publish()
@@ -254,23 +254,32 @@ func (o *owner) again() {
 	o.start()
 }
 
-// lookIn has the cause of a failed start looked for after d, and starts the
-// server once that is gone. Looking reads files and asks for secrets, so it
-// isn't for the owner's goroutine.
-func (o *owner) lookIn(d time.Duration) {
-	o.in(d, func() {
-		s, generation, entry := o.server, o.generation, o.entry
-		go func() { // ends when the runner has looked; nobody waits, a late word is dropped
-			obstacle := s.runner.Obstacle(s.life, entry)
-			_ = s.ask(context.Background(), func(o *owner) { // an error means that the owner is gone
-				switch {
-				case o.generation != generation || o.status.State != source.Failed:
-				case obstacle == nil:
-					o.start()
-				default:
-					o.lookIn(d)
-				}
-			})
-		}()
-	})
+// lookIn has the cause of a failed start looked for after d, and again every d
+// until that is gone.
+func (o *owner) lookIn(d time.Duration) { o.in(d, func() { o.look(d) }) }
+
+// look starts a failed server if nothing stands in its way any more; else it
+// says what does, and looks again after some time. Looking reads files and asks
+// for secrets, so it isn't for the owner's goroutine.
+func (o *owner) look(again time.Duration) {
+	s, generation, entry := o.server, o.generation, o.entry
+	go func() { // ends when the runner has looked; nobody waits, a late word is dropped
+		obstacle := s.runner.Obstacle(s.life, entry)
+		if s.life.Err() != nil {
+			return // the look was cut short
+		}
+		_ = s.ask(context.Background(), func(o *owner) { // an error means that the owner is gone
+			switch {
+			case o.generation != generation || o.status.State != source.Failed:
+			case o.entry != entry: // which has moved in its file meanwhile
+				o.look(again)
+			case obstacle == nil:
+				o.start()
+			default:
+				o.lookIn(again)
+				o.status.LastError = obstacle
+				o.publish()
+			}
+		})
+	}()
 }

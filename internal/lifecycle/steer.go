@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/garraia/garra/internal/backoff"
@@ -100,8 +101,11 @@ func (o *owner) apply(next *mcpconfig.Server) {
 		return
 	}
 	o.entry = next
-	if !edited {
-		o.publish() // the place changed, nothing else
+	if !edited { // the place changed, nothing else
+		if o.quotes(old.Origin.File) {
+			o.in(0, func() { o.look(o.server.options.Recheck) })
+		}
+		o.publish()
 		return
 	}
 	replace := o.server.runner.Edited(old, next)
@@ -115,6 +119,12 @@ func (o *owner) apply(next *mcpconfig.Server) {
 	default: // in backoff, parked, failed and disabled, an edit is a new chance
 		o.restart()
 	}
+}
+
+// quotes reports whether the server failed for something in a file, of which the
+// failure names the line.
+func (o *owner) quotes(file string) bool {
+	return o.status.State == source.Failed && strings.Contains(o.status.LastError.Message, file+":")
 }
 
 // wake tries a parked server because a call wants it: once for all calls, and
