@@ -25,6 +25,19 @@ type isolation struct {
 	digests map[string]string // server → digest of the entry that it holds for
 }
 
+// ReadIsolation reads an isolation file, and changes nothing. It returns what
+// reports whether an entry that asks for the environment doesn't get it, since a
+// person started its server; without a file there is no such entry. One that
+// can't be read is an error: whoever went on would hand the environment to servers
+// that must not have it.
+func ReadIsolation(path string) (forced func(*mcpconfig.Server) bool, err error) {
+	i, err := openIsolation(path)
+	if err != nil {
+		return nil, err
+	}
+	return i.holds, nil
+}
+
 func openIsolation(path string) (*isolation, error) {
 	i := &isolation{path: path, digests: make(map[string]string)}
 	if path == "" {

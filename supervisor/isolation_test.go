@@ -206,6 +206,9 @@ func TestIsolationFile(t *testing.T) {
 	} else if err := i.force(one); err != nil {
 		t.Fatal(err)
 	}
+	if forced, err := ReadIsolation(file); err != nil || !forced(one) || forced(two) {
+		t.Errorf("read from outside: %v", err)
+	}
 	i := open(t)
 	if !i.holds(one) || i.holds(two) || i.holds(nowhere) {
 		t.Errorf("%+v", i.digests)

@@ -116,11 +116,10 @@ func (g *globals) list(ctx context.Context) (list adminapi.Listing, err error) {
 	if err != nil {
 		return list, err
 	}
-	remembered, err := readIsolated(places)
+	names, err := impose(places, config)
 	if err != nil {
 		return list, err
 	}
-	names := remembered.impose(config)
 	list = adminapi.Listing{Servers: []gateway.ServerInfo{}, LeftOut: leftOut(config)}
 	for _, entry := range config.Servers {
 		info := gateway.Offline(entry)

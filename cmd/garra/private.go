@@ -46,7 +46,7 @@ func (g *globals) private(ctx context.Context, only string, brief bool) (*engine
 // the gateway that was stopped, does so here, and with only there is one server.
 // That this one exists matters at first; after an edit it may be gone.
 func (e *engine) privately(config *mcpconfig.Config, only string) error {
-	remembered, err := readIsolated(e.places)
+	names, err := impose(e.places, config)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (e *engine) privately(config *mcpconfig.Config, only string) error {
 			return noServer(config, only, e.places.ConfigDir)
 		}
 	}
-	e.isolated = remembered.impose(config)
+	e.isolated = names
 	return nil
 }
 
