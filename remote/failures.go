@@ -2,13 +2,7 @@
 
 package remote
 
-import (
-	"errors"
-	"strings"
-
-	"github.com/garraia/garra/envbuild"
-	"github.com/garraia/garra/source"
-)
+import "github.com/garraia/garra/source"
 
 // A mishap is why a message, or a whole run, came to nothing.
 type mishap struct {
@@ -29,23 +23,3 @@ func (m *mishap) Error() string { return m.failure.Error() }
 
 // Unwrap returns the failure.
 func (m *mishap) Unwrap() error { return m.failure }
-
-// referenceFailure is the failure of references that can't be resolved. It
-// names every one, with its file and field.
-func referenceFailure(server string, problems envbuild.Errors) *source.Failure {
-	f := &source.Failure{Code: source.ServerFailed, Server: server, Cause: problems}
-	if errors.Is(problems, envbuild.ErrSecret) {
-		f.Code = source.SecretMissing
-	}
-	texts := make([]string, len(problems))
-	for i, problem := range problems {
-		bare := *problem
-		bare.Server = "" // the failure names it
-		if len(problems) == 1 {
-			f.Fix, bare.Fix = bare.Fix, ""
-		}
-		texts[i] = bare.Error()
-	}
-	f.Message = strings.Join(texts, "; and ")
-	return f
-}

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -64,7 +65,7 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 		a.hide(strings.Fields(value)...)
 	}
 	if len(problems) > 0 {
-		return nil, referenceFailure(t.entry.Name, problems)
+		return nil, lifecycle.EntryFailure(t.entry.Name, problems)
 	}
 	u, err := url.Parse(strings.TrimSpace(link))
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {

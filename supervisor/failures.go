@@ -4,39 +4,13 @@ package supervisor
 
 import (
 	"errors"
-	"strings"
 	"syscall"
 
-	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
 )
-
-// buildFailure is the failure of a start whose environment can't be built. It
-// names every problem of the entry.
-func buildFailure(entry *mcpconfig.Server, err error) *source.Failure {
-	f := &source.Failure{Code: source.ServerFailed, Server: entry.Name, Message: err.Error(), Cause: err}
-	if errors.Is(err, envbuild.ErrSecret) {
-		f.Code = source.SecretMissing
-	}
-	problems, ok := errors.AsType[envbuild.Errors](err)
-	if !ok || len(problems) == 0 {
-		return f
-	}
-	texts := make([]string, len(problems))
-	for i, problem := range problems {
-		bare := *problem
-		bare.Server = "" // the failure names it
-		if len(problems) == 1 {
-			f.Fix, bare.Fix = bare.Fix, ""
-		}
-		texts[i] = bare.Error()
-	}
-	f.Message = strings.Join(texts, "; and ")
-	return f
-}
 
 // startOutcome tells the causes of a failed spawn apart: what the machine is
 // short of may come back, what the file is won't by itself.

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
 )
@@ -43,47 +42,6 @@ func TestStartOutcome(t *testing.T) {
 		contains(t, f.Message, test.err.Error())
 		if !errors.Is(f, test.err) {
 			t.Errorf("%v: the cause is lost", test.err)
-		}
-	}
-}
-
-// Each thing is said once.
-func TestFailureTexts(t *testing.T) {
-	t.Parallel()
-	one := &envbuild.Error{
-		Kind: envbuild.ErrUnset, Server: "s", Field: "env.A", Where: "mcp.json:3",
-		Message: "variable X is not set", Fix: "set X",
-	}
-	two := &envbuild.Error{
-		Kind: envbuild.ErrSecret, Server: "s", Field: "env.B", Where: "mcp.json:4",
-		Message: "secret Y is not available", Fix: "store Y",
-	}
-	for name, test := range map[string]struct {
-		err  error
-		code source.Code
-		want string
-	}{
-		"one problem": {
-			envbuild.Errors{one},
-			source.ServerFailed,
-			`server "s": env.A (mcp.json:3): variable X is not set; set X`,
-		},
-		"two problems": {
-			envbuild.Errors{one, two},
-			source.SecretMissing,
-			`server "s": env.A (mcp.json:3): variable X is not set; set X; and ` +
-				`env.B (mcp.json:4): secret Y is not available; store Y`,
-		},
-		"something else": {
-			errors.New("disk on fire"), source.ServerFailed, `server "s": disk on fire`,
-		},
-	} {
-		f := buildFailure(entryNamed("s"), test.err)
-		if f.Code != test.code || f.Error() != test.want {
-			t.Errorf("%s: %s\ngot  %s\nwant %s", name, f.Code, f, test.want)
-		}
-		if !errors.Is(f, test.err) && !errors.As(f, new(envbuild.Errors)) {
-			t.Errorf("%s: the cause is lost", name)
 		}
 	}
 }

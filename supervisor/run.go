@@ -32,7 +32,7 @@ var _ lifecycle.Runner = (*runner)(nil)
 func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 	spec, env, err := r.build(ctx, run.Entry)
 	if err != nil {
-		return lifecycle.Outcome{Failure: buildFailure(run.Entry, err), Permanent: true}
+		return lifecycle.Outcome{Failure: lifecycle.EntryFailure(run.Entry.Name, err), Permanent: true}
 	}
 	for _, w := range append(spec.Warnings, withheld(run.Entry.Name, env)...) {
 		run.Warn(w)
@@ -71,7 +71,7 @@ func (r *runner) build(ctx Context, of *mcpconfig.Server) (*envbuild.Spec, sourc
 // Obstacle implements lifecycle.Runner: it is why the environment can't be built.
 func (r *runner) Obstacle(ctx Context, entry *mcpconfig.Server) *source.Failure {
 	if _, _, err := r.build(ctx, entry); err != nil {
-		return buildFailure(entry, err)
+		return lifecycle.EntryFailure(entry.Name, err)
 	}
 	return nil
 }

@@ -3,9 +3,12 @@
 package lifecycle
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -87,5 +90,29 @@ func because(f *source.Failure, now *snapshot) *source.Failure {
 	if last.Fix != "" && (last.Code == source.SecretMissing || f.Code == source.ServerFailed) {
 		f.Fix = last.Fix
 	}
+	return f
+}
+
+// EntryFailure is the failure of a start that came to nothing because of what its
+// entry says, such as an *envbuild.Error or several. It names each with its place.
+func EntryFailure(server string, err error) *source.Failure {
+	f := &source.Failure{Code: source.ServerFailed, Server: server, Message: err.Error(), Cause: err}
+	if errors.Is(err, envbuild.ErrSecret) {
+		f.Code = source.SecretMissing
+	}
+	problems, ok := errors.AsType[envbuild.Errors](err)
+	if !ok || len(problems) == 0 {
+		return f
+	}
+	texts := make([]string, len(problems))
+	for i, problem := range problems {
+		bare := *problem
+		bare.Server = "" // the failure names it
+		if len(problems) == 1 {
+			f.Fix, bare.Fix = bare.Fix, ""
+		}
+		texts[i] = bare.Error()
+	}
+	f.Message = strings.Join(texts, "; and ")
 	return f
 }

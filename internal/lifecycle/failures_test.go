@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/sourcetest"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
@@ -67,4 +68,45 @@ func TestTextOfADisabledServer(t *testing.T) {
 	t.Parallel()
 	config := sourcetest.Load(t, t.TempDir(), map[string]fields{"s": {"command": "x", "disabled": true}})
 	contains(t, disabledFailure(config.Servers[0]).Error(), "mcp.json:5") // and the entry begins in 3
+}
+
+// Each thing is said once.
+func TestTextsOfEntries(t *testing.T) {
+	t.Parallel()
+	one := &envbuild.Error{
+		Kind: envbuild.ErrUnset, Server: "s", Field: "env.A", Where: "mcp.json:3",
+		Message: "variable X is not set", Fix: "set X",
+	}
+	two := &envbuild.Error{
+		Kind: envbuild.ErrSecret, Server: "s", Field: "env.B", Where: "mcp.json:4",
+		Message: "secret Y is not available", Fix: "store Y",
+	}
+	for name, test := range map[string]struct {
+		err  error
+		code source.Code
+		want string
+	}{
+		"one problem": {
+			envbuild.Errors{one},
+			source.ServerFailed,
+			`server "s": env.A (mcp.json:3): variable X is not set; set X`,
+		},
+		"two problems": {
+			envbuild.Errors{one, two},
+			source.SecretMissing,
+			`server "s": env.A (mcp.json:3): variable X is not set; set X; and ` +
+				`env.B (mcp.json:4): secret Y is not available; store Y`,
+		},
+		"something else": {
+			errors.New("disk on fire"), source.ServerFailed, `server "s": disk on fire`,
+		},
+	} {
+		f := EntryFailure("s", test.err)
+		if f.Code != test.code || f.Error() != test.want {
+			t.Errorf("%s: %s\ngot  %s\nwant %s", name, f.Code, f, test.want)
+		}
+		if !errors.Is(f, test.err) && !errors.As(f, new(envbuild.Errors)) {
+			t.Errorf("%s: the cause is lost", name)
+		}
+	}
 }

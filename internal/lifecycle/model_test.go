@@ -56,6 +56,9 @@ func play(rt *rapid.T, all map[string]*mcpconfig.Server) {
 		"apply":   l.edit,
 		"ready":   l.becomesReady,
 		"crash":   func(*rapid.T) { l.ends(Outcome{Failure: source.Fail(source.ServerCrashed, "s", "x")}) },
+		"forget": func(*rapid.T) {
+			l.ends(Outcome{Failure: source.Fail(source.ServerCrashed, "s", "x"), Forgotten: true})
+		},
 		"give up": func(*rapid.T) {
 			if l.run() != nil && l.Status().State == source.Ready {
 				rt.Skip("a start only")

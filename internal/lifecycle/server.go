@@ -101,9 +101,6 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Name is that of the entry.
-func (s *Server) Name() string { return s.name }
-
 // Status implements source.Source.
 func (s *Server) Status() source.Status { return s.current.Load().status }
 
