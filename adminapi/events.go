@@ -22,6 +22,7 @@ type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"` // "state", "warning", "noise", "config"
 	Server  string    `json:"server,omitempty"`
+	Holder  string    `json:"holder,omitempty"` // whose process it is, where each client has one
 	From    string    `json:"from,omitempty"`
 	State   string    `json:"state,omitempty"`
 	PID     int       `json:"pid,omitempty"`

@@ -69,7 +69,7 @@ func newRig(t *testing.T, servers map[string]entry) *rig {
 			Event: func(e source.Event) {
 				r.events.Publish(Event{Time: e.Time, Kind: string(e.Kind), Server: e.Server, State: string(e.State)})
 				if e.Kind == source.EventState {
-					g.StateChanged(e.Server)
+					g.StateChanged(e.Origin)
 				}
 			},
 			Notification: g.Notified, Request: g.Asked,

@@ -281,9 +281,9 @@ func (a aggregate) setLevel(ctx context.Context, x *exchange) (Raw, error) {
 }
 
 // notification implements view: only what concerns all servers has a meaning.
-func (a aggregate) notification(_ *Session, m *protocol.Message) {
+func (a aggregate) notification(s *Session, m *protocol.Message) {
 	if m.Method == protocol.NoteRootsChanged || m.Method == protocol.NoteInitialized {
-		a.gateway.rootsChanged()
+		a.gateway.rootsChanged(s)
 	}
 }
 

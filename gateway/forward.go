@@ -59,6 +59,9 @@ var _ source.Client = caller{}
 // Session implements source.Client.
 func (c caller) Session() string { return c.session.id }
 
+// Holder implements source.Client.
+func (c caller) Holder() string { return c.session.holder }
+
 // Notify implements source.Client. A log message below the level that the
 // client set is dropped.
 func (c caller) Notify(method string, params Raw) {

@@ -99,7 +99,7 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 	}
 	for _, u := range fresh {
 		u.run()
-		g.StateChanged(u.name)
+		g.StateChanged(source.Origin{Server: u.name})
 	}
 	g.changed.fire()
 }
@@ -192,10 +192,15 @@ func (g *Gateway) patience(waiting []*upstream) (left time.Duration) {
 
 // StateChanged is told that a source is in another state. What counts is the state
 // of the one that has the name now: the end of its predecessor may come later.
-func (g *Gateway) StateChanged(server string) {
+// What clients see is that of the one that they share.
+func (g *Gateway) StateChanged(of source.Origin) {
 	defer g.changed.fire()
-	u := g.upstream(server)
+	u := g.upstream(of.Server)
 	if u == nil {
+		return
+	}
+	if of.Holder != "" {
+		go u.sharer.restore(of.Holder) // ends with the server's answers, or the upstream
 		return
 	}
 	switch state := u.src.Status().State; {

@@ -7,29 +7,30 @@ import (
 
 	"github.com/garraia/garra/catalog"
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
 )
 
 // Notified takes what a server says outside of any client's call. It doesn't
 // block.
-func (g *Gateway) Notified(server, method string, params Raw) {
-	u := g.upstream(server)
+func (g *Gateway) Notified(from source.Origin, method string, params Raw) {
+	u := g.upstream(from.Server)
 	if u == nil {
 		return
 	}
 	switch method {
 	case protocol.NoteToolsChanged, protocol.NotePromptsChanged, protocol.NoteResourcesChanged:
-		u.listChanged(method)
+		u.listChanged(from, method)
 	case protocol.NoteResourceUpdated:
-		u.resourceUpdated(params)
+		u.resourceUpdated(from, params)
 	case protocol.NoteMessage:
 		for _, s := range g.allSessions() {
-			if s.view.covers(server) && s.wantsLog(s.view.quiet(), params) {
-				s.tell(method, s.view.log(server, params))
+			if s.view.covers(u.name) && u.concerns(from, s) && s.wantsLog(s.view.quiet(), params) {
+				s.tell(method, s.view.log(u.name, params))
 			}
 		}
 	default:
 		for _, s := range g.allSessions() {
-			if s.view.carries(server) {
+			if s.view.carries(u.name) && u.concerns(from, s) {
 				s.tell(method, params)
 			}
 		}
@@ -37,8 +38,18 @@ func (g *Gateway) Notified(server, method string, params Raw) {
 }
 
 // listChanged reads the list again, and tells the clients of this server alone
-// in any case: it said so, even if the list turns out to be the same.
-func (u *upstream) listChanged(method string) {
+// in any case: it said so, even if the list turns out to be the same. A client's
+// own process says it to that client, where that sees the server alone: what all
+// clients see is the list of what they share.
+func (u *upstream) listChanged(from source.Origin, method string) {
+	if from.Holder != "" {
+		for _, s := range u.gateway.allSessions() {
+			if s.view.carries(u.name) && u.concerns(from, s) {
+				s.tell(method, nil)
+			}
+		}
+		return
+	}
 	hello := u.src.Status().Hello
 	kind := kindOf(method)
 	u.listers[kind].refresh(false)
@@ -62,7 +73,7 @@ func kindOf(method string) catalog.Kind {
 }
 
 // resourceUpdated tells the sessions that subscribed.
-func (u *upstream) resourceUpdated(params Raw) {
+func (u *upstream) resourceUpdated(from source.Origin, params Raw) {
 	obj, err := protocol.ParseObject(params)
 	if err != nil {
 		return
@@ -72,28 +83,33 @@ func (u *upstream) resourceUpdated(params Raw) {
 		return
 	}
 	for _, s := range u.sharer.updated(uri) {
-		s.tell(protocol.NoteResourceUpdated, params)
+		if u.concerns(from, s) {
+			s.tell(protocol.NoteResourceUpdated, params)
+		}
 	}
 }
 
-// Asked answers what a server asks while no client's call runs. Only roots can
-// be answered then, and only where the entry forwards them and there is one
-// client that has some: an answer of several would mix their folders.
-func (g *Gateway) Asked(ctx context.Context, server, method string, params Raw) (Raw, error) {
-	u := g.upstream(server)
-	if u == nil || method != protocol.MethodRootsList || !u.forwardsRoots() {
+// Asked answers what a server asks while no client's call runs. A client's own
+// process asks that client. One that clients share can only ask for roots, where
+// its entry forwards them and there is one client that has some: an answer of
+// several would mix their folders.
+func (g *Gateway) Asked(ctx context.Context, from source.Origin, method string, params Raw) (Raw, error) {
+	u := g.upstream(from.Server)
+	roots := method == protocol.MethodRootsList
+	if u == nil || (from.Holder == "" && !roots) || (roots && !u.forwardsRoots()) {
 		return nil, protocol.Errorf(protocol.CodeMethodNotFound,
 			"no client's call is running that %s could belong to", method)
 	}
+	capability, _ := askable(method) // none is refused by the client
 	var with []*Session
 	for _, s := range g.allSessions() {
-		if s.can("roots") && s.view.covers(server) {
+		if s.view.covers(u.name) && u.concerns(from, s) && s.can(capability) {
 			with = append(with, s)
 		}
 	}
 	if len(with) != 1 {
 		return nil, protocol.Errorf(protocol.CodeMethodNotFound,
-			"%d clients have roots; garra forwards those of a single one", len(with))
+			"%d clients can be asked %s; garra asks a single one", len(with), method)
 	}
 	return with[0].ask(ctx, &question{
 		from: u, out: with[0].own, method: method, params: params, relation: with[0].life,
@@ -102,10 +118,10 @@ func (g *Gateway) Asked(ctx context.Context, server, method string, params Raw) 
 
 // rootsChanged tells the servers that a client has other roots now, or came
 // with some.
-func (g *Gateway) rootsChanged() {
+func (g *Gateway) rootsChanged(s *Session) {
 	for _, u := range g.all() {
 		if u.forwardsRoots() {
-			u.src.Notify(protocol.NoteRootsChanged, nil)
+			u.tell(s, protocol.NoteRootsChanged, nil)
 		}
 	}
 }

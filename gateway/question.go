@@ -85,7 +85,7 @@ func (s *Session) progressed(params Raw) {
 	}
 	s.mu.Unlock()
 	if from != nil {
-		from.src.Notify(protocol.NoteProgress, params)
+		from.tell(s, protocol.NoteProgress, params)
 	}
 }
 

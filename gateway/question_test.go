@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
 )
 
 // wasAsked reports whether the client was asked anything.
@@ -48,13 +49,13 @@ func TestRootsInTheBackgroundAreOfAClientOfTheServer(t *testing.T) {
 	trusted.ForwardRoots = true
 	r.apply(entry("other"), trusted)
 	stranger := r.connect("other", `{"roots":{}}`)
-	if _, err := r.gateway.Asked(t.Context(), "trusted", "roots/list", nil); err == nil {
+	if _, err := r.gateway.Asked(t.Context(), source.Origin{Server: "trusted"}, "roots/list", nil); err == nil {
 		t.Error("nobody is there to be asked, and there is an answer")
 	}
 	own := r.connect("trusted", `{"roots":{}}`)
 	answer := make(chan protocol.Raw, 1)
 	go func() { // ends with the answer
-		result, err := r.gateway.Asked(t.Context(), "trusted", "roots/list", nil)
+		result, err := r.gateway.Asked(t.Context(), source.Origin{Server: "trusted"}, "roots/list", nil)
 		if err != nil {
 			t.Error(err)
 		}

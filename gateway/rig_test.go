@@ -61,7 +61,7 @@ func newRig(t testing.TB) *rig {
 		Hooks: source.Hooks{
 			Event: func(e source.Event) {
 				if e.Kind == source.EventState {
-					r.gateway.StateChanged(e.Server)
+					r.gateway.StateChanged(e.Origin)
 				}
 			},
 			Notification: r.gateway.Notified,

@@ -50,9 +50,9 @@ func complete(result Raw) Raw {
 	return obj.Raw()
 }
 
-// isStateless reports whether the server is of the stateless era.
-func (u *upstream) isStateless() bool {
-	hello := u.src.Status().Hello
+// speaksStateless reports whether a server is of the stateless era.
+func speaksStateless(src source.Source) bool {
+	hello := src.Status().Hello
 	return hello != nil && hello.Revision.Stateless()
 }
 
@@ -60,12 +60,16 @@ func (u *upstream) isStateless() bool {
 // way by asking a client of the handshake era; a client of its own era is asked
 // by the result.
 func (u *upstream) rounds(ctx context.Context, x *exchange, call *source.Call) (Raw, error) {
+	src, err := u.serving(x.session.holder)
+	if err != nil {
+		return nil, err
+	}
 	for range maxRounds {
-		result, err := u.src.Call(ctx, call)
+		result, err := src.Call(ctx, call)
 		if err != nil {
 			return nil, err
 		}
-		if !u.isStateless() {
+		if !speaksStateless(src) {
 			if x.envelope != nil {
 				result = complete(result)
 			}

@@ -36,6 +36,8 @@ type Session struct {
 	view      view
 	own       outlet // for what belongs to no request
 	guest     bool   // as long as one request, and no longer
+	holder    string // of processes that servers have for it, where each client has one
+	holds     bool   // that it is its holder alone, so that they end with it
 	life      context.Context
 	end       context.CancelCauseFunc
 
@@ -74,7 +76,7 @@ func (g *Gateway) keep(s *Session) {
 // newSession makes a session that nobody knows yet.
 func (g *Gateway) newSession(v view, principal string, own outlet) *Session {
 	s := &Session{
-		id: rand.Text(), principal: principal, gateway: g, view: v, own: own,
+		id: rand.Text(), holder: rand.Text(), holds: true, principal: principal, gateway: g, view: v, own: own,
 		running: make(map[protocol.ID]context.CancelCauseFunc),
 		asked:   make(map[protocol.ID]*question),
 		idle:    newSignal(),
@@ -91,6 +93,9 @@ func (s *Session) close() {
 	s.end(&source.CancelError{Reason: errEnded.Error()})
 	for _, u := range s.gateway.all() {
 		u.sharer.leave(s)
+		if s.holds {
+			u.release(s.holder)
+		}
 	}
 }
 

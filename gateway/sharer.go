@@ -30,12 +30,15 @@ type sharer struct {
 
 	mu       sync.Mutex                   // guards all below
 	subs     map[string]map[*Session]bool // by URI
-	told     string                       // the log level that the server was told last
-	restored uint64                       // generation of the source that was told all
+	told     map[string]string            // by share: the log level that it was told last
+	restored map[string]*source.Hello     // by share: of the process that was told all
 }
 
 func newSharer(u *upstream) *sharer {
-	return &sharer{upstream: u, subs: make(map[string]map[*Session]bool)}
+	return &sharer{
+		upstream: u, subs: make(map[string]map[*Session]bool),
+		told: make(map[string]string), restored: make(map[string]*source.Hello),
+	}
 }
 
 // subscribe passes a subscription on and remembers it. One that others have is
@@ -61,12 +64,23 @@ func (h *sharer) subscribe(ctx context.Context, x *exchange, uri string) (Raw, e
 func (h *sharer) unsubscribe(ctx context.Context, x *exchange, uri string) (Raw, error) {
 	h.mu.Lock()
 	h.dropLocked(uri, x.session)
-	shared := len(h.subs[uri]) > 0
+	shared := h.othersLocked(uri, x.session)
 	h.mu.Unlock()
 	if shared {
 		return Raw("{}"), nil
 	}
 	return h.upstream.forward(ctx, x, x.params)
+}
+
+// othersLocked reports whether another session of the same share subscribed.
+func (h *sharer) othersLocked(uri string, s *Session) bool {
+	share := h.upstream.share(s)
+	for other := range h.subs[uri] {
+		if other != s && h.upstream.share(other) == share {
+			return true
+		}
+	}
+	return false
 }
 
 func (h *sharer) dropLocked(uri string, s *Session) {
@@ -79,9 +93,10 @@ func (h *sharer) dropLocked(uri string, s *Session) {
 // setLevel tells the server the level of the session that wants most, if that
 // isn't what it was told last. The session has noted its own before.
 func (h *sharer) setLevel(ctx context.Context, x *exchange) (Raw, error) {
-	level := h.level()
+	share := h.upstream.share(x.session)
+	level := h.level(share)
 	h.mu.Lock()
-	known := h.told == level
+	known := h.told[share] == level
 	h.mu.Unlock()
 	if known {
 		return Raw("{}"), nil
@@ -93,23 +108,32 @@ func (h *sharer) setLevel(ctx context.Context, x *exchange) (Raw, error) {
 	params.Set("level", protocol.Quote(level))
 	result, err := h.upstream.forward(ctx, x, params.Raw())
 	if err == nil {
-		h.tell(level)
+		h.tell(share, level)
 	}
 	return result, err
 }
 
-func (h *sharer) tell(level string) {
+func (h *sharer) tell(share, level string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.told = level
+	h.told[share] = level
 }
 
-// level is the least severe one that any session of the server wants; empty
-// when none has said.
-func (h *sharer) level() string {
+// forget is told that a share is no more.
+func (h *sharer) forget(share string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.told, share)
+	delete(h.restored, share)
+}
+
+// level is the least severe one that any session of a share wants; empty when
+// none has said.
+func (h *sharer) level(share string) string {
 	lowest := ""
 	for _, s := range h.upstream.gateway.allSessions() {
-		if level := s.logLevel(); s.view.covers(h.upstream.name) && level != "" &&
+		level := s.logLevel()
+		if level != "" && s.view.covers(h.upstream.name) && h.upstream.share(s) == share &&
 			(lowest == "" || severity(level) < severity(lowest)) {
 			lowest = level
 		}
@@ -122,58 +146,79 @@ func (h *sharer) leave(s *Session) {
 	h.mu.Lock()
 	var last []string
 	for uri, sessions := range h.subs {
-		if sessions[s] && len(sessions) == 1 {
-			last = append(last, uri)
-		}
 		if sessions[s] {
+			if !h.othersLocked(uri, s) {
+				last = append(last, uri)
+			}
 			h.dropLocked(uri, s)
 		}
 	}
 	h.mu.Unlock()
-	if len(last) == 0 || h.upstream.src.Status().State != source.Ready {
+	if len(last) == 0 {
 		return
 	}
-	go h.each(protocol.MethodUnsubscribe, last) // ends with the server's answers, or the upstream
+	src := h.upstream.held(h.upstream.share(s))
+	if src == nil || src.Status().State != source.Ready {
+		return
+	}
+	go h.each(src, protocol.MethodUnsubscribe, last) // ends with the server's answers, or the upstream
 }
 
-// restore tells a server that was started, or started again, what its clients
-// want: once.
-func (h *sharer) restore() {
-	hello := h.upstream.src.Status().Hello
+// restore tells what was started, or started again, what its clients want: once.
+func (h *sharer) restore(share string) {
+	src := h.upstream.held(share)
+	if src == nil {
+		return
+	}
+	hello := src.Status().Hello
 	if hello == nil {
 		return
 	}
 	h.mu.Lock()
-	done := h.restored == hello.Generation
-	h.restored = hello.Generation
-	uris := slices.Sorted(maps.Keys(h.subs))
+	done := h.restored[share] == hello
+	h.restored[share] = hello
+	uris := h.wantedLocked(share)
 	h.mu.Unlock()
 	if done {
 		return
 	}
-	h.each(protocol.MethodSubscribe, uris)
-	level := h.level()
+	h.each(src, protocol.MethodSubscribe, uris)
+	level := h.level(share)
 	if level == "" || !hello.Declares("logging") {
-		h.tell("")
+		h.tell(share, "")
 		return
 	}
 	o := protocol.Object{}
 	o.Set("level", protocol.Quote(level))
-	h.callQuietly(protocol.MethodSetLevel, o.Raw())
-	h.tell(level)
+	h.callQuietly(src, protocol.MethodSetLevel, o.Raw())
+	h.tell(share, level)
 }
 
-func (h *sharer) each(method string, uris []string) {
+// wantedLocked returns the resources to which sessions of a share subscribed.
+func (h *sharer) wantedLocked(share string) (uris []string) {
+	for uri, sessions := range h.subs {
+		for s := range sessions {
+			if h.upstream.share(s) == share {
+				uris = append(uris, uri)
+				break
+			}
+		}
+	}
+	slices.Sort(uris)
+	return uris
+}
+
+func (h *sharer) each(src source.Source, method string, uris []string) {
 	for _, uri := range uris {
 		o := protocol.Object{}
 		o.Set("uri", protocol.Quote(uri))
-		h.callQuietly(method, o.Raw())
+		h.callQuietly(src, method, o.Raw())
 	}
 }
 
 // callQuietly makes a call for which no client waits; what goes wrong is warned of.
-func (h *sharer) callQuietly(method string, params Raw) {
-	_, err := h.upstream.src.Call(h.upstream.life, &source.Call{Method: method, Params: params})
+func (h *sharer) callQuietly(src source.Source, method string, params Raw) {
+	_, err := src.Call(h.upstream.life, &source.Call{Method: method, Params: params})
 	if err != nil && h.upstream.life.Err() == nil {
 		h.upstream.warn(method + " after a change of clients or a restart: " + err.Error())
 	}

@@ -139,7 +139,7 @@ func (v single) listTools(ctx context.Context, u *upstream, x *exchange) (Raw, e
 
 // notification implements view. What garra answers itself stays here, and roots
 // are forwarded only where the entry says so.
-func (v single) notification(_ *Session, m *protocol.Message) {
+func (v single) notification(s *Session, m *protocol.Message) {
 	u, err := v.upstream()
 	if err != nil {
 		return
@@ -147,10 +147,10 @@ func (v single) notification(_ *Session, m *protocol.Message) {
 	switch m.Method {
 	case protocol.NoteInitialized, protocol.NoteRootsChanged:
 		if u.forwardsRoots() {
-			u.src.Notify(protocol.NoteRootsChanged, nil)
+			u.tell(s, protocol.NoteRootsChanged, nil)
 		}
 	default:
-		u.src.Notify(m.Method, m.Params)
+		u.tell(s, m.Method, m.Params)
 	}
 }
 

@@ -60,6 +60,7 @@ func (h *httpHandler) stateless(w http.ResponseWriter, r *http.Request, m *proto
 func (g *Gateway) guest(v view, principal string) *Session {
 	s := g.newSession(v, principal, deaf{})
 	s.greeted, s.guest = true, true
+	s.holder, s.holds = holderOf(principal), false
 	g.keep(s)
 	return s
 }

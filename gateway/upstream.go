@@ -94,7 +94,7 @@ func (u *upstream) back() {
 	for _, l := range u.listers {
 		l.refresh(true)
 	}
-	go u.sharer.restore() // ends with the server's answers, or the upstream
+	go u.sharer.restore("") // ends with the server's answers, or the upstream
 }
 
 func (u *upstream) warn(message string) {
@@ -140,7 +140,7 @@ func (u *upstream) tool(item *catalog.Item) policy.Decision {
 // findTool returns a tool by the server's own name for it. A name that isn't in
 // the list makes that be read again, unless that was done just now.
 func (u *upstream) findTool(ctx context.Context, x *exchange, name string) (*catalog.Item, error) {
-	if item := u.listed(name); item != nil && u.src.Status().State == source.Ready {
+	if item := u.listed(name); item != nil && (u.forker() != nil || u.src.Status().State == source.Ready) {
 		return item, nil
 	}
 	ctx, cancel := u.within(ctx, x)

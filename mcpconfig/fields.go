@@ -246,14 +246,13 @@ func fields() []field {
 			name: "idleStopSecs", snake: "idle_stop_secs", target: stdioTarget,
 			bind: func(s *Server) any { return &s.IdleStop }, min: 1, max: maxSeconds,
 			noEffect: noIdleStop,
-			doc:      "Seconds without a call after which a lazy server is stopped.",
+			doc:      "Seconds without a call after which a lazy server, or a client's own, is stopped.",
 		},
 		{
 			name: "sharing", snake: "sharing", target: stdioTarget, process: true,
-			bind:     func(s *Server) any { return &s.Sharing },
-			choices:  []string{string(SharingShared), string(SharingSession)},
-			noEffect: onlyShared,
-			doc:      "Whether clients share one child or have one per session.",
+			bind:    func(s *Server) any { return &s.Sharing },
+			choices: []string{string(SharingShared), string(SharingSession)},
+			doc:     "Whether clients share one child or have one per session.",
 		},
 	}
 }
@@ -291,14 +290,6 @@ func onlyEager(s *Server) string {
 func onlyGreeted(s *Server) string {
 	if s.Transport == SSE && s.Era == EraModern {
 		return "servers of the older HTTP+SSE are greeted with a handshake"
-	}
-	return ""
-}
-
-// onlyShared is the noEffect of sharing.
-func onlyShared(s *Server) string {
-	if s.Sharing == SharingSession {
-		return "all clients share one child"
 	}
 	return ""
 }

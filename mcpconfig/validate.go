@@ -81,9 +81,10 @@ func (d *decoder) checkTargets() {
 				"%s means nothing for a server of type %s", m.key, d.server.Transport)
 		}
 	}
-	if m, ok := d.given["idleStopSecs"]; ok && stdio && d.server.Start != StartLazy {
-		d.report(m.keyStart, CodeFieldNotApplicable, "add start: lazy, or remove it",
-			"%s means nothing for a server that is not lazy", m.key)
+	stops := d.server.Start == StartLazy || d.server.Sharing == SharingSession
+	if m, ok := d.given["idleStopSecs"]; ok && stdio && !stops {
+		d.report(m.keyStart, CodeFieldNotApplicable, "add start: lazy or sharing: session, or remove it",
+			"%s means nothing for a server that is neither lazy nor each client's own", m.key)
 	}
 }
 

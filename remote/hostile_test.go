@@ -494,8 +494,8 @@ func TestStandingStream(t *testing.T) {
 		},
 	})
 	r := newRig(t, func(o *Options) {
-		o.Hooks.Request = func(_ Context, server, method string, _ Raw) (Raw, error) {
-			return json.Marshal(server + " " + method)
+		o.Hooks.Request = func(_ Context, from source.Origin, method string, _ Raw) (Raw, error) {
+			return json.Marshal(from.Server + " " + method)
 		}
 	})
 	r.only(at(w.URL))

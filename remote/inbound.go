@@ -39,7 +39,7 @@ func (l *link) told(m *protocol.Message, via *call) {
 		}
 	}
 	if l.hooks.Notification != nil {
-		l.hooks.Notification(l.server, m.Method, m.Params)
+		l.hooks.Notification(source.Origin{Server: l.server}, m.Method, m.Params)
 	}
 }
 
@@ -156,7 +156,7 @@ func (l *link) forwardAsk(ctx Context, m *protocol.Message, via *call, clients i
 	case l.hooks.Request == nil:
 		return nil, protocol.Errorf(protocol.CodeMethodNotFound, "no client is there to ask")
 	}
-	return l.hooks.Request(ctx, l.server, m.Method, m.Params)
+	return l.hooks.Request(ctx, source.Origin{Server: l.server}, m.Method, m.Params)
 }
 
 // reply sends the answer to a server's request.

@@ -19,11 +19,18 @@ const (
 	EventNoise   EventKind = "noise"   // a line on standard output that is no message
 )
 
+// An Origin is where news come from: a server, or of one that has a process for
+// each client that of one of them.
+type Origin struct {
+	Server string
+	Holder string // of the process; empty for what all clients share
+}
+
 // An Event is one thing that happened to a server. Everything that people and
 // programs see of it (logs, API, console) comes from this one stream.
 type Event struct {
+	Origin
 	Time    time.Time
-	Server  string
 	Kind    EventKind
 	From    State // of a state change
 	State   State // after the event
@@ -41,8 +48,8 @@ type Hooks struct {
 	// Stderr gets every line that a server writes to standard error.
 	Stderr func(server, line string)
 	// Notification gets what a server says outside of any client's call.
-	Notification func(server, method string, params protocol.Raw)
+	Notification func(from Origin, method string, params protocol.Raw)
 	// Request answers what a server asks when no client's call caused it. It may
 	// take its time. A *protocol.Error is passed on to the server.
-	Request func(ctx context.Context, server, method string, params protocol.Raw) (protocol.Raw, error)
+	Request func(ctx context.Context, from Origin, method string, params protocol.Raw) (protocol.Raw, error)
 }

@@ -25,6 +25,7 @@ const (
 	ServerStopped  Code = "server.stopped"
 	ServerDisabled Code = "server.disabled"
 	ServerUnknown  Code = "server.unknown"
+	ServerBusy     Code = "server.busy"
 	CallTimeout    Code = "call.timeout"
 	CallInvalid    Code = "call.invalid"
 	FrameTooLarge  Code = "frame.too_large"

@@ -75,6 +75,9 @@ type Asker struct {
 type Client interface {
 	// Session tells clients apart; calls of one session have equal values.
 	Session() string
+	// Holder names who a process is for where each client has one: equal for calls
+	// that have the same.
+	Holder() string
 	// Notify passes a notification on, related to the call that is running. It
 	// doesn't block on a slow client.
 	Notify(method string, params protocol.Raw)
@@ -135,6 +138,20 @@ type Controller interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	Restart(ctx context.Context) error
+}
+
+// A Forker is a source that can have a process, or a session, for each client.
+// Methods are safe for concurrent use.
+type Forker interface {
+	// Fork returns what is the holder's own, and makes it when it isn't there. It
+	// fails when too many have one, or the server is not to run.
+	Fork(holder string) (Source, *Failure)
+	// Held returns what the holder has, nil when that is nothing.
+	Held(holder string) Source
+	// Release ends what the holder has.
+	Release(holder string)
+	// Holders returns all that have something.
+	Holders() []string
 }
 
 // A Logger is a source that keeps what its server writes to standard error.

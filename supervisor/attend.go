@@ -35,7 +35,7 @@ func (r *runner) attend(ctx Context, run *lifecycle.Run, proc *process) lifecycl
 	a := &attendance{
 		runner: r, run: run, proc: proc, started: time.Now(), ring: s.ring, stderr: s.ring.last(),
 		link: newLink(wiring{
-			server: run.Entry.Name, in: proc.stdin, out: proc.stdout, hooks: r.hooks,
+			server: run.Entry.Name, origin: s.Origin(), in: proc.stdin, out: proc.stdout, hooks: r.hooks,
 			noise: s.noised, trouble: s.Trouble, limits: r.limits,
 		}),
 	}
@@ -57,6 +57,9 @@ func (r *runner) attend(ctx Context, run *lifecycle.Run, proc *process) lifecycl
 func (a *attendance) drain() {
 	defer close(a.proc.drained)
 	a.ring.drain(a.proc.stderr, func(line string) {
+		if of := a.server.of; of != nil {
+			of.ring.add(line)
+		}
 		if a.hooks.Stderr != nil {
 			a.hooks.Stderr(a.run.Entry.Name, line)
 		}

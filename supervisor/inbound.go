@@ -35,7 +35,7 @@ func (l *link) told(m *protocol.Message) {
 		}
 	}
 	if l.hooks.Notification != nil {
-		l.hooks.Notification(l.server, m.Method, m.Params)
+		l.hooks.Notification(l.origin, m.Method, m.Params)
 	}
 }
 
@@ -160,7 +160,7 @@ func (l *link) forwardAsk(ctx Context, m *protocol.Message, c *call, clients int
 	if l.hooks.Request == nil {
 		return nil, protocol.Errorf(protocol.CodeMethodNotFound, "no client is there to ask")
 	}
-	return l.hooks.Request(ctx, l.server, m.Method, m.Params)
+	return l.hooks.Request(ctx, l.origin, m.Method, m.Params)
 }
 
 // reply sends the answer to a server's request.

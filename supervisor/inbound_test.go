@@ -108,8 +108,8 @@ func TestQuestionsOutsideOfCalls(t *testing.T) {
 	t.Run("go to the hook when no client calls", func(t *testing.T) {
 		t.Parallel()
 		s := newRig(t, func(o *Options) {
-			o.Hooks.Request = func(_ Context, server, method string, _ Raw) (Raw, error) {
-				return Raw(`"` + server + " " + method + `"`), nil
+			o.Hooks.Request = func(_ Context, from source.Origin, method string, _ Raw) (Raw, error) {
+				return Raw(`"` + from.Server + " " + method + `"`), nil
 			}
 		}).only(misbehaving())
 		if got := use(t, s, "ask_roots", nil); got != `"s roots/list"` {

@@ -32,6 +32,7 @@ const (
 // A wiring is what a link connects.
 type wiring struct {
 	server  string
+	origin  source.Origin
 	in, out *os.File
 	hooks   *source.Hooks
 	noise   func(message string) // is told of output that is no message, or of no use

@@ -13,6 +13,7 @@ import (
 // edited, whatever inherit_env says.
 type Server struct {
 	*lifecycle.Server
+	of    *Server // whose fork it is; nil when it is none
 	ring  *ring
 	noise lifecycle.Tally // lines on standard output that were no messages
 }
@@ -21,6 +22,7 @@ var (
 	_ source.Source     = (*Server)(nil)
 	_ source.Controller = (*Server)(nil)
 	_ source.Logger     = (*Server)(nil)
+	_ source.Forker     = (*Server)(nil)
 )
 
 // Status implements source.Source.

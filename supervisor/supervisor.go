@@ -83,13 +83,25 @@ func (s *Supervisor) Close(ctx Context) (left []string) { return s.set.Close(ctx
 
 // newServer makes a server that doesn't run yet.
 func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server) *Server {
-	server := &Server{ring: newRing()}
+	return s.made(dir, entry, "", nil)
+}
+
+// made makes a server, or one that a client holds, which writes to the ring of
+// that server too.
+func (s *Supervisor) made(dir string, entry *mcpconfig.Server, holder string, of *Server) *Server {
+	server := &Server{ring: newRing(), of: of}
 	r := &runner{
 		server: server, dir: dir, host: s.options.Host, secrets: s.options.Secrets, spawn: s.spawn,
 		forced: s.forced, hooks: &s.options.Hooks, limits: s.options.limits, once: s.options.Once,
 	}
-	server.Server = lifecycle.New(entry, r, lifecycle.Options{
-		Hooks: s.options.Hooks, Once: s.options.Once, Recheck: s.options.limits.recheck,
-	})
+	options := lifecycle.Options{
+		Hooks: s.options.Hooks, Once: s.options.Once, Recheck: s.options.limits.recheck, Holder: holder,
+	}
+	if of == nil {
+		options.Fork = func(entry *mcpconfig.Server, holder string) *lifecycle.Server {
+			return s.made(dir, entry, holder, server).Server
+		}
+	}
+	server.Server = lifecycle.New(entry, r, options)
 	return server
 }

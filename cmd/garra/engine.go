@@ -56,7 +56,7 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 	}
 	e := &engine{places: places, log: log, events: adminapi.NewEvents(), brief: p.brief}
 	e.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
-		e.happened(source.Event{Server: server, Kind: source.EventWarning, Message: message})
+		e.happened(source.Event{Origin: source.Origin{Server: server}, Kind: source.EventWarning, Message: message})
 	}})
 	host := envbuild.SystemHost()
 	hooks := source.Hooks{
@@ -213,6 +213,9 @@ func (e *engine) happened(event source.Event) {
 		level = zerolog.DebugLevel
 	}
 	line := e.log.WithLevel(level).Str("server", event.Server)
+	if event.Holder != "" {
+		line.Str("holder", event.Holder)
+	}
 	if event.State != "" {
 		line.Str("state", string(event.State))
 	}
@@ -226,10 +229,10 @@ func (e *engine) happened(event source.Event) {
 	line.Msg(message)
 	e.publish(adminapi.Event{
 		Time: event.Time, Kind: string(event.Kind), Server: event.Server, From: string(event.From),
-		State: string(event.State), PID: event.PID, Message: message,
+		State: string(event.State), PID: event.PID, Message: message, Holder: event.Holder,
 	})
 	if event.Kind == source.EventState {
-		e.gateway.StateChanged(event.Server)
+		e.gateway.StateChanged(event.Origin)
 	}
 }
 

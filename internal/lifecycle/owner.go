@@ -143,7 +143,7 @@ func (o *owner) warn(message string) {
 
 // tell completes an event and hands it on.
 func (o *owner) tell(e source.Event) {
-	e.Time, e.Server, e.State, e.PID = time.Now(), o.entry.Name, o.status.State, o.status.PID
+	e.Time, e.Origin, e.State, e.PID = time.Now(), o.server.Origin(), o.status.State, o.status.PID
 	if hook := o.server.options.Hooks.Event; hook != nil {
 		hook(e)
 	}

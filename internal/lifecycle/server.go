@@ -20,6 +20,11 @@ type Options struct {
 	// Once is for a command that uses its servers and ends: a start that fails is
 	// not tried again, whatever the entry says.
 	Once bool
+	// Fork makes a server of an entry for one of its clients, which holds it alone;
+	// nil where all share one.
+	Fork func(entry *mcpconfig.Server, holder string) *Server
+	// Holder is whose server it is; empty when clients share it.
+	Holder string
 	// Recheck is the time between looks whether what made a server fail is gone;
 	// 0 is ten seconds.
 	Recheck time.Duration
@@ -34,6 +39,7 @@ type Server struct {
 	options Options
 	runner  Runner
 	before  []<-chan struct{} // servers that had the name, of which nothing may run beside a run
+	forks   *forks
 	trouble Tally
 	mail    chan func(*owner) // commands
 	reports chan func(*owner) // of runs
@@ -56,6 +62,7 @@ type snapshot struct {
 var (
 	_ source.Source     = (*Server)(nil)
 	_ source.Controller = (*Server)(nil)
+	_ source.Forker     = (*Server)(nil)
 )
 
 // New returns a server whose runs the runner makes.
@@ -68,6 +75,7 @@ func New(entry *mcpconfig.Server, runner Runner, options Options) *Server {
 		mail: make(chan func(*owner)), reports: make(chan func(*owner)), done: make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
+	s.forks = &forks{server: s, all: make(map[string]*fork)}
 	s.publish(&snapshot{status: source.Status{State: rest(entry)}, entry: entry, changed: make(chan struct{})})
 	return s
 }
@@ -101,6 +109,17 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
+// goes lets the server go, with all forks, and returns what may still run.
+func (s *Server) goes(why *source.Failure) []*Server {
+	s.end(why)
+	return append(s.forks.end(why.Message, true), s)
+}
+
+// Origin is where its news come from.
+func (s *Server) Origin() source.Origin {
+	return source.Origin{Server: s.name, Holder: s.options.Holder}
+}
+
 // Status implements source.Source.
 func (s *Server) Status() source.Status { return s.current.Load().status }
 
@@ -124,8 +143,12 @@ func (s *Server) Notify(method string, params Raw) {
 }
 
 // Restart stops the server, starts it and waits until it is ready or the
-// attempt failed, which is a *source.Failure.
-func (s *Server) Restart(ctx Context) error { return s.attempt(ctx, (*owner).restartByHand) }
+// attempt failed, which is a *source.Failure. What clients hold ends, and is
+// started again when they use it.
+func (s *Server) Restart(ctx Context) error {
+	s.forks.end("the server is restarted", false)
+	return s.attempt(ctx, (*owner).restartByHand)
+}
 
 // Start starts a server that doesn't run, as Restart does; of one that runs it
 // only waits for the outcome.
@@ -142,10 +165,11 @@ func (s *Server) Start(ctx Context) error {
 	})
 }
 
-// Stop stops the server and waits until nothing of it runs, or fails when that
-// can't be had. The server stays stopped until somebody starts it.
+// Stop stops the server, with what clients hold, and waits until nothing of it
+// runs, or fails when that can't be had. The server stays stopped until somebody
+// starts it.
 func (s *Server) Stop(ctx Context) error {
-	return s.attempt(ctx, func(o *owner, outcome chan<- error) {
+	err := s.attempt(ctx, func(o *owner, outcome chan<- error) {
 		if !o.entry.Enabled {
 			outcome <- disabledFailure(o.entry)
 			return
@@ -153,6 +177,12 @@ func (s *Server) Stop(ctx Context) error {
 		o.stoppers = append(o.stoppers, outcome)
 		o.become(source.Stopped)
 	})
+	for _, fork := range s.forks.end("the server is stopped", false) {
+		if !fork.ended(ctx) && err == nil {
+			err = source.Fail(source.ServerFailed, s.name, "processes of its clients are still running")
+		}
+	}
+	return err
 }
 
 // ask has the owner do something and waits until it is done.

@@ -47,6 +47,7 @@ func (s *Set[M]) Apply(entries []*mcpconfig.Server, create func(*mcpconfig.Serve
 		if known {
 			// The owner always takes its mail: it ends only with Close and removal.
 			_ = member.base().ask(context.Background(), func(o *owner) { o.apply(entry) })
+			member.base().forks.apply(entry)
 			continue
 		}
 		member = create(entry)
@@ -66,9 +67,8 @@ func (s *Set[M]) removeAllBut(entries []*mcpconfig.Server) {
 		if slices.ContainsFunc(entries, func(e *mcpconfig.Server) bool { return e.Name == name }) {
 			continue
 		}
-		server := member.base()
-		server.end(source.Fail(source.ServerUnknown, name, "the server was taken out of the configuration"))
-		s.leaving = append(s.leaving, server)
+		s.leaving = append(s.leaving, member.base().goes(
+			source.Fail(source.ServerUnknown, name, "the server was taken out of the configuration"))...)
 		delete(s.members, name)
 	}
 }
@@ -100,9 +100,8 @@ func (s *Set[M]) Close(ctx Context) (left []string) {
 	s.closed = true
 	s.mu.Lock()
 	for name, member := range s.members {
-		server := member.base()
-		server.end(source.Fail(source.ServerStopped, name, "garra is stopping"))
-		s.leaving = append(s.leaving, server)
+		s.leaving = append(s.leaving, member.base().goes(
+			source.Fail(source.ServerStopped, name, "garra is stopping"))...)
 	}
 	s.members = nil
 	s.mu.Unlock()

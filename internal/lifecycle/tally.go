@@ -34,6 +34,6 @@ func (s *Server) Tell(t *Tally, kind source.EventKind, message string) {
 	}
 	now := s.Status()
 	s.options.Hooks.Event(source.Event{
-		Time: time.Now(), Server: s.name, Kind: kind, State: now.State, PID: now.PID, Message: message,
+		Time: time.Now(), Origin: s.Origin(), Kind: kind, State: now.State, PID: now.PID, Message: message,
 	})
 }

@@ -32,10 +32,10 @@ func (r *Record) Told(e source.Event) {
 	r.events = append(r.events, e)
 }
 
-func (r *Record) notified(server, method string, params protocol.Raw) {
+func (r *Record) notified(from source.Origin, method string, params protocol.Raw) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.notes = append(r.notes, fmt.Sprintf("%s %s %s", server, method, params))
+	r.notes = append(r.notes, fmt.Sprintf("%s %s %s", from.Server, method, params))
 }
 
 func (r *Record) wrote(server, line string) {

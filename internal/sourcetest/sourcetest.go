@@ -166,6 +166,9 @@ var _ source.Client = (*Client)(nil)
 // Session implements source.Client.
 func (c *Client) Session() string { return c.Name }
 
+// Holder implements source.Client.
+func (c *Client) Holder() string { return c.Name }
+
 // Notify implements source.Client.
 func (c *Client) Notify(method string, params protocol.Raw) {
 	c.mu.Lock()
