@@ -138,7 +138,7 @@ func splitPath(path string) (head string, rest []string) {
 		return head, nil
 	}
 	if name, ok := strings.CutPrefix(path, "."); ok {
-		if head != "sandbox" {
+		if head != "sandbox" && head != "oauth" {
 			return head, []string{name}
 		}
 		key, index, found := strings.Cut(name, "[")

@@ -134,6 +134,11 @@ func fields() []field {
 			doc:  "Lets the url's host be resolved to an address that is not on the internet.",
 		},
 		{
+			name: "oauth", snake: "oauth", target: remoteTarget, process: true, expands: true,
+			bind: func(s *Server) any { return &s.OAuth },
+			doc:  "Who garra is to the authorization server of a remote server.",
+		},
+		{
 			name: "disabled", snake: "disabled", opposite: "enabled",
 			bind: func(s *Server) any { return &s.Enabled },
 			doc:  "Keeps the server from being started; the opposite of enabled.",
@@ -320,7 +325,7 @@ func foreignKey(key string) string {
 	switch key {
 	case "autoApprove", "alwaysAllow", "trust", "alwaysApprove":
 		return "it lets a client call tools without asking, which is not a server's entry to say"
-	case "oauth", "auth", "authProviderType", "headersHelper", "oauth_resource":
+	case "auth", "authProviderType", "headersHelper", "oauth_resource":
 		return "it tells another client how to sign in to a remote server"
 	case "description", "title", "name", "icon", "gallery", "version", "$schema", "metadata":
 		return "it describes the server to people"

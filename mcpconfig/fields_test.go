@@ -27,6 +27,8 @@ func sample(f *field) any {
 		return "search"
 	case "sharing":
 		return "session"
+	case "oauth":
+		return map[string]any{"clientId": "garra", "client_secret": "s", "scopes": "a b", "callbackPort": 4711}
 	case "sandbox":
 		return map[string]any{"mode": "off", "read": []string{"/usr"}, "network": "none"}
 	}
@@ -191,6 +193,7 @@ func TestSplitPath(t *testing.T) {
 		"headers.X":       {"headers", "X"},
 		"args[2]":         {"args", "[2]"},
 		"sandbox.mode":    {"sandbox", "mode"},
+		"oauth.clientId":  {"oauth", "clientId"},
 		"sandbox.read[1]": {"sandbox", "read", "[1]"},
 	} {
 		head, rest := splitPath(path)

@@ -156,12 +156,13 @@ func (s *source) file() File {
 	return File{Path: s.path, Exists: s.exists, Parsed: s.root != nil, Hash: s.hash}
 }
 
-// holdsValues reports whether any server in the file has values in env or headers that stand
-// there themselves, rather than as references.
+// holdsValues reports whether any server in the file has values in env or headers, or a secret
+// in oauth, that stand there themselves, rather than as references.
 func (s *source) holdsValues() bool {
 	for _, root := range []string{"mcpServers", "servers", "mcp"} {
 		for _, server := range s.root.get(root).children() {
-			if server.value.get("env").holdsText() || server.value.get("headers").holdsText() {
+			if server.value.get("env").holdsText() || server.value.get("headers").holdsText() ||
+				server.value.get("oauth").holdsSecret() {
 				return true
 			}
 		}

@@ -162,6 +162,16 @@ const (
 	NetworkListed  NetworkMode = "listed"
 )
 
+// OAuth is who garra is to the authorization server of a remote server. The zero OAuth leaves
+// that to the authorization server. References in the texts are not resolved.
+type OAuth struct {
+	ClientID          string   // of a client that is registered there
+	ClientSecret      string   // of that client; empty for one without
+	ClientMetadataURL string   // where a client ID metadata document is, which is the client's id too
+	Scopes            []string // to ask for; empty for those that the server names
+	CallbackPort      int      // of this machine, for the way back from the browser; 0 for a free one
+}
+
 // Server is one valid entry. Text stands as written in the file: references such as vault:KEY,
 // ${NAME} and ~ are not resolved, relative paths are relative to the configuration folder. A
 // Server is not changed after [Load] returned it.
@@ -178,6 +188,7 @@ type Server struct {
 
 	URL     string
 	Headers map[string]string
+	OAuth   OAuth
 
 	Enabled      bool
 	Timeout      time.Duration // to become ready

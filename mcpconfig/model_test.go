@@ -216,6 +216,10 @@ func TestNeedsRestart(t *testing.T) {
 		case reflect.Map:
 			value.Set(reflect.ValueOf(map[string]string{"A": "changed"}))
 		default:
+			if f.name == "oauth" {
+				value.Set(reflect.ValueOf(OAuth{ClientID: "changed"}))
+				break
+			}
 			value.Set(reflect.ValueOf(Sandbox{Mode: SandboxOff}))
 		}
 		restarts[f.name] = a.NeedsRestart(b)
@@ -226,7 +230,7 @@ func TestNeedsRestart(t *testing.T) {
 		"callTimeoutSecs": false, "memoryLimitMb": true, "addressSpaceLimitMb": true,
 		"cpuLimit": true, "maxProcesses": true, "maxOpenFiles": true, "maxRestarts": false,
 		"restartDelaySecs": false, "allowedTools": false, "deniedTools": false,
-		"confirmTools": false, "inheritEnv": true, "forwardRoots": true, "sandbox": true,
+		"confirmTools": false, "inheritEnv": true, "forwardRoots": true, "sandbox": true, "oauth": true,
 		"protocolEra": true, "allowPrivateAddresses": true,
 		"start": false, "idleStopSecs": false, "sharing": true, "tools": false,
 	}

@@ -110,6 +110,8 @@ func valueSchema(f *field) *jsonschema.Schema {
 		return wordsSchema(transportWords())
 	case *Sandbox:
 		return sandboxSchema()
+	case *OAuth:
+		return oauthSchema()
 	default:
 		return wordsSchema(f.choices)
 	}

@@ -49,6 +49,8 @@ func (d *decoder) decodeValue(f *field, m member, s *Server) bool {
 		return choose(d, p, f.choices, m.key, n)
 	case *Sandbox:
 		return d.sandbox(p, m)
+	case *OAuth:
+		return d.oauth(p, m)
 	default:
 		panic(fmt.Sprintf("mcpconfig: no decoder for the type of field %s", f.name))
 	}
