@@ -43,6 +43,7 @@ func edges() []edge {
 		{"remote", "source protocol mcpconfig", "is a source: MCP over HTTP"},
 		{"remote", "internal/lifecycle internal/eras", "has what kinds of source share"},
 		{"remote", "envbuild redact", "resolves references in urls, and cleans what servers write"},
+		{"remote", "oauth", "sends the token of a login, and renews it"},
 		{"internal/lifecycle", "source protocol mcpconfig", "is the life of a source that an entry describes"},
 		{"internal/eras", "source protocol", "is what garra says to servers as their client"},
 		{"internal/lifecycle", "envbuild", "says what is wrong with an entry"},
@@ -55,7 +56,7 @@ func edges() []edge {
 
 // leaves are the packages of the bottom, which import nothing but internal/*.
 func leaves() []string {
-	return []string{"sandbox", "envbuild", "vault", "redact", "mcpconfig", "protocol", "recipes"}
+	return []string{"sandbox", "envbuild", "vault", "redact", "mcpconfig", "protocol", "recipes", "oauth"}
 }
 
 // A ban keeps an import out of packages, or out of all when none is named.
