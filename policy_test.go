@@ -78,7 +78,9 @@ func bans() []ban {
 }
 
 // starters are the packages that may start processes. The tests of all may.
-func starters() []string { return []string{"supervisor", "sandbox", "internal/misbehave"} }
+func starters() []string {
+	return []string{"supervisor", "sandbox", "internal/misbehave", "internal/browser"}
+}
 
 // A source is one Go file of the module.
 type source struct {

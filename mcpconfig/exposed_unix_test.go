@@ -34,7 +34,7 @@ func TestExposed(t *testing.T) {
 		{"value", ServersFile, `{"mcpServers": {"s": {"command": "x", "env": {"A": "1"}}}}`, 0o644, 1},
 		{"header", ServersFile, `{"mcpServers": {"s": {"url": "http://x", "headers": {"A": "1"}}}}`, 0o640, 1},
 		{"other root", ServersFile, `{"servers": {"s": {"command": "x", "env": {"A": 5}}}}`, 0o604, 1},
-		{"client", ServersFile, `{"mcpServers": {"s": {"url": "http://x", "oauth": {"client_secret": "1"}}}}`, 0o640, 1},
+		{"client", ServersFile, `{"mcpServers": {"s": {"url": "http://x", "oauth": {"clientSecret": "1"}}}}`, 0o640, 1},
 		{"no secret", ServersFile, `{"mcpServers": {"s": {"url": "http://x", "oauth": {"clientId": "1"}}}}`, 0o640, 0},
 		{"YAML", GeneralFile, "mcp: {s: {command: x, env: {A: b}}}", 0o666, 1},
 		{"private", ServersFile, `{"mcpServers": {"s": {"command": "x", "env": {"A": "1"}}}}`, 0o600, 0},

@@ -40,7 +40,8 @@ type waiter struct {
 
 // listen opens the address; port 0 is a free one.
 func listen(port int) (*waiter, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", at)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the browser: %w; free the port, or set another callbackPort", err)
 	}

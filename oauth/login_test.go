@@ -245,9 +245,9 @@ func TestRefusedLogin(t *testing.T) {
 		server *authserver.Server
 		want   string
 	}{
-		"another resource":    {set(protected, "resource", "https://example.com/mcp"), `that of "https://example.com/mcp"`},
+		"another resource":    {set(protected, "resource", "https://a.example/mcp"), `that of "https://a.example/mcp"`},
 		"no issuer":           {set(protected, "authorization_servers", []string{}), "names no authorization server"},
-		"plain issuer":        {set(protected, "authorization_servers", []string{"http://example.com"}), "not an https address"},
+		"plain issuer":        {set(protected, "authorization_servers", []string{"http://a.example"}), "not an https"},
 		"another issuer":      {set(issuer, "issuer", "https://example.com"), `that of "https://example.com"`},
 		"no PKCE":             {set(issuer, "code_challenge_methods_supported", nil), "PKCE with S256"},
 		"plain PKCE":          {set(issuer, "code_challenge_methods_supported", []string{"plain"}), "PKCE with S256"},
@@ -275,7 +275,7 @@ func TestRefusedLogin(t *testing.T) {
 			if page != "" && !strings.Contains(page, "Not logged in") || strings.Contains(page, "<script") {
 				t.Errorf("the page is %s", page)
 			}
-			if err != nil && strings.Contains(strings.ReplaceAll(err.Error(), "code_verifier=[", ""), "code_verifier=") {
+			if err != nil && strings.Contains(strings.ReplaceAll(err.Error(), "verifier=[", ""), "verifier=") {
 				t.Errorf("what was sent is in %v", err)
 			}
 			if text, err := a.Token(t.Context()); text != "" || err != nil {

@@ -138,6 +138,16 @@ func (a *Account) renewed(ctx Context, stale string) (string, error) {
 	return next.AccessToken, a.Store.write(&next)
 }
 
+// Stored returns the access token of the last login, however old, and asks
+// nobody: "" when there is none. It tells whether there was a login meanwhile.
+func (a *Account) Stored() string {
+	g, err := a.Store.read(a.Name)
+	if err != nil || !a.owns(g) {
+		return ""
+	}
+	return g.AccessToken
+}
+
 // A Login is what is known of the last login.
 type Login struct {
 	Name      string     `json:"name"`

@@ -47,6 +47,11 @@
 // behind one, names are resolved by the proxy, and what it may reach is for the
 // proxy to decide. Certificates are always verified.
 //
+// A token of a login (package oauth) goes to the url that it was made out for, and
+// to no other; what a client of garra sends as its own token goes nowhere. What
+// asks an authorization server may go to fewer addresses than what asks the
+// server itself: the url was chosen by a person, all others by servers.
+//
 // What a server sends is bounded: headers, messages and events have a largest
 // size after decompression, and a call has its time, whatever trickles in.
 package remote

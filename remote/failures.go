@@ -16,6 +16,10 @@ type mishap struct {
 	lasting   bool // with ends: trying again can't mend it
 	forgotten bool // with ends: the server doesn't know the session
 	doubtful  bool // the server may be gone: look
+
+	// login is the token, or "", for which only a person can get a better one; nil
+	// when that isn't what it takes.
+	login *string
 }
 
 // Error implements error.

@@ -17,7 +17,8 @@ import (
 // A guard makes connections, and only to addresses that a server may have. It
 // is safe for concurrent use.
 type guard struct {
-	private bool // any address will do
+	private bool   // any address will do
+	home    string // the host of the entry's url, when others name what is connected to; else empty
 	dialer  net.Dialer
 	proxies sync.Map // addresses ("host:port") of proxies that the environment names
 }
@@ -71,12 +72,30 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		if err != nil {
 			return err
 		}
-		if !allowed(name, to.Addr()) {
+		if !g.allows(name, to.Addr()) {
 			return &forbiddenError{host: name, addr: to.Addr()}
 		}
 		return nil
 	}
 	return d.DialContext(ctx, network, address)
+}
+
+// allows is allowed for what the entry's url names. What the server names is on
+// the internet, or on this machine where the server is too.
+func (g *guard) allows(host string, addr netip.Addr) bool {
+	switch {
+	case g.home == "" || strings.EqualFold(host, g.home):
+		return allowed(host, addr)
+	case isHere(g.home) && isHere(host):
+		return addr.Unmap().IsLoopback()
+	}
+	return public(addr)
+}
+
+// isHere reports whether a host of a url is this machine.
+func isHere(host string) bool {
+	ip, _ := netip.ParseAddr(host) // the zero address for a name
+	return ip.Unmap().IsLoopback() || strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
 // allowed reports whether a connection to a host of a url may go to an address

@@ -34,7 +34,10 @@ const (
 // The time of a request is that of its context alone.
 // private allows addresses that are not on the internet.
 func newClient(options *Options, private bool) *http.Client {
-	g := newGuard(options, private)
+	return guarded(options, newGuard(options, private))
+}
+
+func guarded(options *Options, g *guard) *http.Client {
 	transport := &http.Transport{
 		Proxy:                  g.proxy,
 		DialContext:            g.dial,
@@ -85,12 +88,28 @@ type response struct {
 }
 
 // do makes a request. What is no success is a mishap, so that a response is one
-// of 2xx.
+// of 2xx. A token that the server refuses is renewed, once.
 func (c *caller) do(ctx Context, r *request) (*response, *mishap) {
 	to, failure := c.target.resolve(ctx)
 	if failure != nil {
 		return nil, &mishap{failure: failure, unsent: true, ends: true, lasting: true}
 	}
+	to, m := c.authorized(ctx, to)
+	if m != nil {
+		return nil, m
+	}
+	res, m := c.once(ctx, r, to)
+	if m == nil || m.status != http.StatusUnauthorized || to.token == "" {
+		return res, m
+	}
+	if to, m = c.renewed(ctx, to); m != nil {
+		return nil, m
+	}
+	return c.once(ctx, r, to)
+}
+
+// once makes a request a single time.
+func (c *caller) once(ctx Context, r *request, to *address) (*response, *mishap) {
 	res, err := c.client.Do(c.build(ctx, r, to))
 	if err != nil {
 		return nil, c.broken(ctx, r, to, err)
@@ -101,7 +120,9 @@ func (c *caller) do(ctx Context, r *request) (*response, *mishap) {
 		return answer, nil
 	}
 	defer res.Body.Close()
-	return nil, c.refused(answer, r)
+	m := c.refused(answer, r)
+	c.login(ctx, answer, m)
+	return nil, m
 }
 
 // build makes the HTTP request: the headers of the entry first, then those that

@@ -10,6 +10,7 @@ import (
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/oauth"
 	"github.com/garraia/garra/source"
 )
 
@@ -18,6 +19,9 @@ type Options struct {
 	Host    envbuild.Host    // garra's own environment, for references
 	Secrets envbuild.Secrets // nil: there is no vault, a reference fails its server
 	Hooks   source.Hooks
+	// Logins are the tokens of servers that want OAuth; nil: such servers are not
+	// spoken to. The caller closes it after the Manager.
+	Logins *oauth.Store
 	// Once is for a command that uses its servers and ends: a start that fails is
 	// not tried again, whatever the entry says.
 	Once bool
@@ -40,10 +44,7 @@ type Manager struct {
 
 // New returns a Manager without servers.
 func New(options Options) *Manager {
-	if options.limits == nil {
-		standard := standardLimits()
-		options.limits = &standard
-	}
+	options.limit()
 	return &Manager{options: options, set: lifecycle.NewSet[*Server]()}
 }
 

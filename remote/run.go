@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/internal/lifecycle"
@@ -19,6 +20,7 @@ import (
 type runner struct {
 	options *Options
 	server  *Server
+	missed  atomic.Pointer[mishap] // for which the last run needed a login; nil when it didn't
 }
 
 var _ lifecycle.Runner = (*runner)(nil)
@@ -27,6 +29,7 @@ var _ lifecycle.Runner = (*runner)(nil)
 func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 	// Nothing of garra's environment reaches the server but what the entry names.
 	run.Show(func(s *source.Status) { s.Env.Mode = source.EnvIsolated })
+	r.missed.Store(nil)
 	to, failure := newTarget(run.Entry, r.options).resolve(ctx)
 	if failure != nil {
 		return lifecycle.Outcome{Failure: failure, Permanent: true}
@@ -36,6 +39,7 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 	}
 	l, hello, m := r.connect(ctx, run)
 	if m != nil {
+		r.miss(m)
 		return lifecycle.Outcome{Failure: m.failure, Permanent: m.lasting}
 	}
 	run.Ready(l, hello)
@@ -46,14 +50,30 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 	case <-l.life.Done():
 	}
 	m = l.asMishap()
+	r.miss(m)
 	l.close(m.failure)
 	return lifecycle.Outcome{Failure: m.failure, Permanent: m.lasting, Forgotten: m.forgotten}
 }
 
-// Obstacle implements lifecycle.Runner: it is what can't be resolved.
+// miss notes that a run ended since nobody was logged in.
+func (r *runner) miss(m *mishap) {
+	if m.login != nil {
+		r.missed.Store(m)
+	}
+}
+
+// Obstacle implements lifecycle.Runner: it is what can't be resolved, or that
+// there is no other token than the one that was refused.
 func (r *runner) Obstacle(ctx Context, entry *mcpconfig.Server) *source.Failure {
-	_, failure := newTarget(entry, r.options).resolve(ctx)
-	return failure
+	to, failure := newTarget(entry, r.options).resolve(ctx)
+	if failure != nil {
+		return failure
+	}
+	m := r.missed.Load()
+	if m == nil || to.account == nil || to.account.Stored() != *m.login {
+		return nil
+	}
+	return m.failure
 }
 
 // Edited implements lifecycle.Runner.

@@ -10,12 +10,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unicode"
 
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/oauth"
 	"github.com/garraia/garra/source"
 )
 
@@ -25,15 +27,20 @@ import (
 type target struct {
 	entry   *mcpconfig.Server
 	options *Options
-	names   []string                // of the headers, sorted
-	last    atomic.Pointer[address] // that was resolved; nil before the first
+	names   []string                 // of the headers, sorted
+	last    atomic.Pointer[address]  // that was resolved; nil before the first
+	tokens  atomic.Pointer[[]string] // that were sent last
+	oauth   *http.Client             // asks authorization servers; made with the first account
+	making  sync.Once                // of oauth
 }
 
 // An address is a target with its references resolved, for one request.
 type address struct {
 	url     *url.URL
 	headers http.Header
-	secrets []string // what no message may show
+	secrets []string       // what no message may show
+	account *oauth.Account // nil when the entry has an Authorization of its own, or no logins are kept
+	token   string         // of the account, among the headers; empty for none
 }
 
 func newTarget(entry *mcpconfig.Server, options *Options) *target {
@@ -64,6 +71,7 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 		a.headers.Set(name, value)
 		a.hide(strings.Fields(value)...)
 	}
+	account := t.account(expand)
 	if len(problems) > 0 {
 		return nil, lifecycle.EntryFailure(t.entry.Name, problems)
 	}
@@ -78,6 +86,11 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 	u.Fragment = ""
 	a.url = u
 	a.hideURL()
+	a.hide(account.ClientSecret)
+	if t.options.Logins != nil && a.headers.Get("Authorization") == "" {
+		account.URL, account.Headers, account.HTTP = a.url, a.headers, t.oauthClient(a.url)
+		a.account = account
+	}
 	t.last.Store(a)
 	return a, nil
 }
@@ -85,7 +98,10 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 // scrub takes what must not be shown out of a text of the server.
 func (t *target) scrub(text string) string {
 	if a := t.last.Load(); a != nil {
-		return a.scrub(text)
+		text = a.scrub(text)
+	}
+	if tokens := t.tokens.Load(); tokens != nil {
+		text = (&address{secrets: *tokens}).scrub(text)
 	}
 	return text
 }
