@@ -18,6 +18,7 @@ import (
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/oauth"
 	"github.com/garraia/garra/remote"
 	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
@@ -32,6 +33,7 @@ type engine struct {
 	gateway    *gateway.Gateway
 	supervisor *supervisor.Supervisor
 	remote     *remote.Manager
+	logins     *oauth.Store
 	events     *adminapi.Events
 	edit       func(*mcpconfig.Config) error // applied to what is loaded, under mu; nil for none
 	applied    func(*mcpconfig.Config)       // told of each configuration in force, under mu; nil for nobody
@@ -67,8 +69,9 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		Notification: e.gateway.Notified,
 		Request:      e.gateway.Asked,
 	}
+	e.logins = loginsIn(places)
 	e.remote = remote.New(remote.Options{
-		Host: host, Hooks: hooks, Once: p.brief,
+		Host: host, Hooks: hooks, Once: p.brief, Logins: e.logins,
 	})
 	var err error
 	e.supervisor, err = supervisor.New(supervisor.Options{
@@ -97,6 +100,7 @@ func (e *engine) close(ctx context.Context) {
 	if left := append(e.supervisor.Close(ctx), <-remotes...); len(left) > 0 {
 		e.log.Error().Strs("servers", left).Msg("did not stop")
 	}
+	e.logins.Close(ctx) // a refresh that is given up may cost the login
 }
 
 // load reads the configuration and applies it. A file that can't be parsed

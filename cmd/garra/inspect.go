@@ -29,13 +29,15 @@ Exit codes: 1 for an unknown server and one that cannot be started.`,
 			if detail == nil {
 				return failure
 			}
+			shown := inspected{detail, g.auth(c.Context(), args[0])}
 			if asJSON {
-				return errors.Join(failure, g.writeJSON(detail))
+				return errors.Join(failure, g.writeJSON(shown))
 			}
-			return errors.Join(failure, g.printDetail(detail))
+			return errors.Join(failure, g.printDetail(shown))
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print what mcp list has, tools, resources, prompts and last words")
+	c.Flags().BoolVar(&asJSON, "json", false,
+		"print what mcp list has, tools, resources, prompts, last words and, of a server at a url, auth")
 	return c
 }
 
@@ -92,8 +94,14 @@ func unstartable(d *gateway.ServerDetail) error {
 	return notReady(d)
 }
 
+// An inspected is a server as `mcp inspect` shows it.
+type inspected struct {
+	*gateway.ServerDetail
+	Auth *authInfo `json:"auth,omitempty"`
+}
+
 // printDetail prints a server for people.
-func (g *globals) printDetail(d *gateway.ServerDetail) error {
+func (g *globals) printDetail(d inspected) error {
 	t := g.table()
 	row := func(name, format string, args ...any) { t.row(name, fmt.Sprintf(format, args...)) }
 	row("name", "%s (%s)", d.Name, d.Source)
@@ -106,6 +114,9 @@ func (g *globals) printDetail(d *gateway.ServerDetail) error {
 	}
 	if d.ProtocolVersion != "" {
 		row("protocol", "%s", d.ProtocolVersion)
+	}
+	if d.Auth != nil && d.Auth.LoggedIn {
+		row("logged in", "at %s", strings.Join(append([]string{d.Auth.Issuer}, d.Auth.Scopes...), " "))
 	}
 	if d.Command != nil {
 		row("runs", "%s", d.Command.Path)

@@ -20,9 +20,10 @@ import (
 )
 
 func newMCP(g *globals) *cobra.Command {
-	return group("mcp", "List, inspect, call and control servers",
+	return group("mcp", "List, inspect, call and control servers, and log in to them",
 		newMCPList(g), newMCPInspect(g), newMCPTools(g), newMCPCall(g), newMCPLogs(g),
 		newMCPStart(g), newMCPStop(g), newMCPRestart(g),
+		newMCPLogin(g), newMCPLogout(g),
 	)
 }
 

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 			os.Args = append(os.Args[:1], args...)
 			misbehave.Main()
 		},
+		"authserver": func() { authServer(os.Args[1]) },
+		"browse":     func() { os.Exit(browse(os.Args[1:])) },
 		"onterminal": func() { os.Exit(onTerminal(os.Args[1:])) },
 	})
 }
@@ -44,7 +46,10 @@ func TestMain(m *testing.M) {
 //	terminate              sends SIGTERM to every `garra serve` in the background
 //
 // and, for `exec`, `onterminal COMMAND…`, which runs a command with a terminal as
-// its standard output and standard error, and prints what the terminal got.
+// its standard output and standard error, and prints what the terminal got;
+// `authserver FILE`, which is an MCP server that wants OAuth, and writes its
+// address to a file; and `browse COMMAND…`, which runs a command and opens the
+// address that it prints, as a browser does.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
