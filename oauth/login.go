@@ -7,14 +7,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"golang.org/x/oauth2"
-
-	"github.com/garraia/garra/internal/version"
 )
 
 // An Ask is how a person is asked to log in.
@@ -141,37 +137,6 @@ func (a *Account) wanted(c Challenge, realm *realm, more []string) []string {
 	}
 	slices.Sort(scopes)
 	return slices.Compact(scopes)
-}
-
-// hello is a message that every MCP server knows.
-func hello() string {
-	return `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + protocolVersion +
-		`","capabilities":{},"clientInfo":{"name":"garra","version":"` + version.String() + `"}}}`
-}
-
-// probe asks the server for its challenge; answered is set when it took the
-// request without a token.
-func (a *Account) probe(ctx Context) (c Challenge, answered bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.URL.String(), strings.NewReader(hello()))
-	if err != nil {
-		return c, false, err
-	}
-	for name, values := range a.Headers {
-		req.Header[name] = slices.Clone(values)
-	}
-	if host := req.Header.Get("Host"); host != "" {
-		req.Host = host
-	}
-	req.Header.Set("User-Agent", userAgent())
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	res, err := a.HTTP.Do(req)
-	if err != nil {
-		return c, false, fmt.Errorf("asking the server: %w", bare(err))
-	}
-	defer res.Body.Close()
-	c, _ = ReadChallenge(res.Header)
-	return c, res.StatusCode >= 200 && res.StatusCode < 300, nil
 }
 
 // Logout forgets the last login, and tells its authorization server where that

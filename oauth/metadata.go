@@ -27,13 +27,13 @@ type realm struct {
 }
 
 // Offers reports whether a server that wants a token has an authorization server
-// for it. An error of asking means that it isn't known, and false.
+// for it, be it one that a login would fail at.
 func (a *Account) Offers(ctx Context, c Challenge) bool {
 	if c.Metadata != "" {
 		return true
 	}
-	_, err := a.protected(ctx, c)
-	return err == nil
+	_, err := a.discover(ctx, c)
+	return ctx.Err() == nil && !errors.Is(err, errNoOAuth)
 }
 
 // discover finds the authorization server of a server.
