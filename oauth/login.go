@@ -28,6 +28,9 @@ type Ask struct {
 // Login has a person log in with a browser, within ctx, and keeps the grant.
 // What went wrong at the authorization server is in the error, quoted.
 func (a *Account) Login(ctx Context, ask *Ask) (*Login, error) {
+	if _, err := secure("the server", origin(a.URL)); err != nil {
+		return nil, err
+	}
 	challenge, answered, err := a.probe(ctx)
 	if err != nil {
 		return nil, err

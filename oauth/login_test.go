@@ -59,7 +59,7 @@ func browse(t *testing.T, address string) string {
 		t.Error(err)
 		return ""
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
 		t.Error(err)
 		return ""

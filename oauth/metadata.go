@@ -27,8 +27,12 @@ type realm struct {
 }
 
 // Offers reports whether a server that wants a token has an authorization server
-// for it, be it one that a login would fail at.
+// for it, be it one that a login would fail at. One without https has none: a
+// token would travel unencrypted.
 func (a *Account) Offers(ctx Context, c Challenge) bool {
+	if _, err := secure("the server", origin(a.URL)); err != nil {
+		return false
+	}
 	if c.Metadata != "" {
 		return true
 	}

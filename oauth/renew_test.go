@@ -5,6 +5,7 @@ package oauth
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -205,6 +206,95 @@ func TestOwner(t *testing.T) {
 	if _, err := a.Token(t.Context()); !errors.Is(err, ErrLogin) {
 		t.Error(err)
 	}
+}
+
+// Without https there is no login, and nobody is asked for one.
+func TestInsecure(t *testing.T) {
+	t.Parallel()
+	a := account(t, "http://192.0.2.1/mcp")
+	if a.Offers(t.Context(), Challenge{Metadata: "https://example.com"}) {
+		t.Error("a login is offered")
+	}
+	if _, _, err := login(t, a); err == nil || !strings.Contains(err.Error(), "not an https address") {
+		t.Error(err)
+	}
+}
+
+// A server may let anybody begin, and want a token only for what comes then; or
+// never.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	open, ended := false, 0
+	w := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		text, _ := io.ReadAll(r.Body)
+		switch {
+		case r.URL.Path != "/mcp":
+			w.Header().Set("Content-Type", "text/html") // as many answer to everything
+		case r.Method == http.MethodDelete:
+			ended++
+		case strings.Contains(string(text), "initialize\""):
+			w.Header().Set("Mcp-Session-Id", "one")
+		case strings.Contains(string(text), "tools/list") && r.Header.Get("Mcp-Session-Id") == "one" && !open:
+			w.Header().Set("WWW-Authenticate", `Bearer scope="late"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer w.Close()
+	a := account(t, w.URL+"/mcp")
+	c, answered, err := a.probe(t.Context())
+	if err != nil || answered || strings.Join(c.Scopes, " ") != "late" || ended != 1 {
+		t.Errorf("%+v, %v, %v; the session ended %d times", c, answered, err, ended)
+	}
+	if a.Offers(t.Context(), c) {
+		t.Error("pages are metadata")
+	}
+	mu.Lock()
+	open = true
+	mu.Unlock()
+	if _, _, err := login(t, a); err == nil || !strings.Contains(err.Error(), "answers without a token") {
+		t.Error(err)
+	}
+}
+
+// A server of 2025-03-26 is its own authorization server.
+func TestOwnIssuer(t *testing.T) {
+	t.Parallel()
+	s := &authserver.Server{}
+	s.Inner = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	w := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "protected-resource") {
+			http.NotFound(w, r)
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer w.Close()
+	a := account(t, w.URL+authserver.MCP)
+	if !a.Offers(t.Context(), Challenge{}) {
+		t.Error("no login is offered")
+	}
+	realm, err := a.discover(t.Context(), Challenge{})
+	if err != nil || realm.resource != w.URL+authserver.MCP || realm.issuer.Issuer != w.URL {
+		t.Errorf("%+v, %v", realm, err)
+	}
+}
+
+// Whatever stands in a header, it is read or not.
+func FuzzReadChallenge(f *testing.F) {
+	for _, text := range []string{
+		"Bearer", `Bearer realm="a\"b", scope="c d"`, `Basic realm=x, Bearer resource_metadata="https://x/"`, `",=`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, ok := ReadChallenge(http.Header{"Www-Authenticate": {text, text}})
+		if !ok && (c.Metadata != "" || len(c.Scopes) > 0) {
+			t.Errorf("%q: %+v", text, c)
+		}
+	})
 }
 
 // Where the metadata of an issuer may be.
