@@ -168,6 +168,7 @@ type OAuth struct {
 	ClientID          string   // of a client that is registered there
 	ClientSecret      string   // of that client; empty for one without
 	ClientMetadataURL string   // where a client ID metadata document is, which is the client's id too
+	Issuer            string   // the authorization server; empty for the one that the server names
 	Scopes            []string // to ask for; empty for those that the server names
 	CallbackPort      int      // of this machine, for the way back from the browser; 0 for a free one
 }

@@ -24,6 +24,7 @@ func oauthKeys() []oauthKey {
 		{"clientId", "client_id"},
 		{"clientSecret", "client_secret"},
 		{"clientMetadataUrl", "client_metadata_url"},
+		{"issuer", "issuer"},
 		{"scopes", "scopes"},
 		{"callbackPort", "callback_port"},
 	}
@@ -42,7 +43,7 @@ func oauthName(key string) string {
 // foreignOAuth reports whether a key of the map is one that other clients know.
 func foreignOAuth(key string) bool {
 	return slices.Contains([]string{
-		"enabled", "authServerMetadataUrl", "authorizationUrl", "tokenUrl", "registrationUrl", "issuer",
+		"enabled", "authServerMetadataUrl", "authorizationUrl", "tokenUrl", "registrationUrl",
 		"redirectUri", "tokenParamName", "audiences",
 	}, key)
 }
@@ -106,6 +107,8 @@ func (d *decoder) oauthValue(p *OAuth, name, key string, n *node) bool {
 		return d.scalar(&p.ClientSecret, key, n)
 	case "clientMetadataUrl":
 		return d.text(&p.ClientMetadataURL, key, n) && d.checkMetadataURL(p.ClientMetadataURL, key, n)
+	case "issuer":
+		return d.text(&p.Issuer, key, n)
 	case "scopes":
 		return d.scopes(&p.Scopes, key, n)
 	}
@@ -185,7 +188,7 @@ func oauthSchema() *jsonschema.Schema {
 	for _, k := range oauthKeys() {
 		value := scalar
 		switch k.name {
-		case "clientMetadataUrl":
+		case "clientMetadataUrl", "issuer":
 			value = &jsonschema.Schema{Type: "string"}
 		case "scopes":
 			value = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Ref: "#/$defs/texts"}}}

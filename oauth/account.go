@@ -28,6 +28,7 @@ type Account struct {
 	ClientID     string // of a client that is registered already; empty for none
 	ClientSecret string
 	MetadataURL  string   // of a client ID metadata document; empty for none
+	Issuer       string   // the only authorization server to log in at; empty for any
 	Scopes       []string // to ask for, in place of those that the server names
 	CallbackPort int      // 0 for a free one
 
@@ -55,6 +56,8 @@ func (a *Account) owns(g *grant) bool {
 		return false
 	}
 	switch {
+	case a.Issuer != "" && !sameIssuer(a.Issuer, g.Issuer):
+		return false
 	case a.ClientID != "":
 		return g.ClientID == a.ClientID
 	case g.Client == clientPreset:

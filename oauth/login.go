@@ -42,6 +42,9 @@ func (a *Account) Login(ctx Context, ask *Ask) (*Login, error) {
 	case err != nil:
 		return nil, err
 	}
+	if err := a.trusts(realm.issuer.Issuer); err != nil {
+		return nil, err
+	}
 	w, err := listen(a.CallbackPort)
 	if err != nil {
 		return nil, err

@@ -285,6 +285,42 @@ func TestRefusedLogin(t *testing.T) {
 	}
 }
 
+// The secret of a registered client goes to the authorization server that it is
+// registered at.
+func TestTrustedIssuer(t *testing.T) {
+	t.Parallel()
+	clients := map[string]string{"me": "secret"}
+	other := &authserver.Server{Clients: clients}
+	elsewhere := serve(t, other)
+	moved := false
+	s := &authserver.Server{Clients: clients, Metadata: func(kind string, m map[string]any) {
+		if moved && kind == "oauth-protected-resource" {
+			m["authorization_servers"] = []string{elsewhere.URL}
+		}
+	}}
+	w := serve(t, s)
+	a := account(t, w.URL+authserver.MCP)
+	a.ClientID, a.ClientSecret = "me", "secret"
+	if _, _, err := login(t, a); err != nil {
+		t.Fatal(err)
+	}
+	moved = true
+	if _, _, err := login(t, a); err == nil || !strings.Contains(err.Error(), "log out first") {
+		t.Error(err)
+	}
+	a.Issuer = w.URL
+	if _, _, err := login(t, a); err == nil || !strings.Contains(err.Error(), "oauth.issuer") {
+		t.Error(err)
+	}
+	moved = false
+	if _, _, err := login(t, a); err != nil {
+		t.Error(err)
+	}
+	if other.Count("/token")+other.Count("/authorize") > 0 {
+		t.Error("the other one was asked for a token")
+	}
+}
+
 // An answer without the state is not the one that is waited for, and ends
 // nothing.
 func TestState(t *testing.T) {

@@ -145,10 +145,30 @@ func issuerPlaces(u *url.URL) []string {
 	return places
 }
 
+// sameIssuer compares the names of issuers, as they are but for a slash at the
+// end, which many leave out at one of two places.
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
+
+// trusts refuses an authorization server that isn't the one to log in at. The
+// secret of a client goes only to the one that the client is registered at, which
+// without a word in the entry is that of the first login.
+func (a *Account) trusts(issuer string) error {
+	last, err := a.Store.read(a.Name)
+	switch {
+	case a.Issuer != "" && !sameIssuer(a.Issuer, issuer):
+		return fmt.Errorf("the server names the authorization server %.200q, "+
+			"and oauth.issuer of the entry another", issuer)
+	case a.Issuer == "" && a.ClientSecret != "" && err == nil && a.owns(last) && !sameIssuer(last.Issuer, issuer):
+		return fmt.Errorf("the server names the authorization server %.200q, and named %.200q at the last login; "+
+			"if that is meant, log out first", issuer, last.Issuer)
+	}
+	return nil
+}
+
 // checkIssuer refuses metadata of another issuer, and an authorization server
 // that garra can't be safe with.
 func checkIssuer(name string, m *oauthex.AuthServerMeta) error {
-	if strings.TrimSuffix(m.Issuer, "/") != strings.TrimSuffix(name, "/") {
+	if !sameIssuer(m.Issuer, name) {
 		return fmt.Errorf("the authorization server's metadata is that of %.200q, not of %.200q", m.Issuer, name)
 	}
 	if !slices.Contains(m.CodeChallengeMethodsSupported, "S256") {

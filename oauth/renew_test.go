@@ -182,6 +182,7 @@ func TestOwner(t *testing.T) {
 	for name, edit := range map[string]func(*Account){
 		"another url":    func(b *Account) { b.URL = &url.URL{Scheme: "https", Host: "example.com", Path: "/mcp"} },
 		"another path":   func(b *Account) { b.URL = b.URL.JoinPath("x") },
+		"another issuer": func(b *Account) { b.Issuer = "https://example.com" },
 		"another client": func(b *Account) { b.ClientID = "mine" },
 		"another name":   func(b *Account) { b.Name = "S" },
 	} {

@@ -72,7 +72,7 @@ func (t *target) account(expand expander) *oauth.Account {
 	return &oauth.Account{
 		Name: t.entry.Name, Store: t.options.Logins, Scopes: of.Scopes, CallbackPort: of.CallbackPort,
 		ClientID: text("clientId", of.ClientID), ClientSecret: text("clientSecret", of.ClientSecret),
-		MetadataURL: text("clientMetadataUrl", of.ClientMetadataURL),
+		MetadataURL: text("clientMetadataUrl", of.ClientMetadataURL), Issuer: text("issuer", of.Issuer),
 	}
 }
 
