@@ -172,8 +172,12 @@ func TestNoEndpoint(t *testing.T) {
 	} {
 		w := serve(t, c.handler)
 		r := newRig(t, limited(func(l *limits) { l.recheck = time.Hour }))
+		timeout := 30.0
+		if strings.HasPrefix(c.text, "within") {
+			timeout = 0.2
+		}
 		config := sourcetest.Load(t, r.dir, map[string]fields{
-			"s": at(w.URL).With("type", "sse").With("timeoutSecs", 0.2),
+			"s": at(w.URL).With("type", "sse").With("timeoutSecs", timeout),
 		})
 		config.Servers[0].RestartDelay = time.Hour
 		r.Apply(config)
