@@ -50,8 +50,9 @@ func entryOf(name string) *mcpconfig.Server {
 type rig struct {
 	*Manager
 	sourcetest.Record
-	t   *testing.T
-	dir string
+	t      *testing.T
+	dir    string
+	config *mcpconfig.Config // that was applied last
 }
 
 // quick are limits for tests that wait for every step.
@@ -92,7 +93,8 @@ func limited(change func(*limits)) func(*Options) { return func(o *Options) { ch
 // apply makes these the servers.
 func (r *rig) apply(servers map[string]fields) {
 	r.t.Helper()
-	r.Apply(sourcetest.Load(r.t, r.dir, servers))
+	r.config = sourcetest.Load(r.t, r.dir, servers)
+	r.Apply(r.config)
 }
 
 // add makes this the only server, under the name s, and returns it.
