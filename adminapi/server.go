@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/internal/hangup"
 )
 
 // Limits of both doors. A response may take as long as a call does; those of
@@ -139,7 +140,9 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	conn.SetDeadline(time.Time{})
 	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\n\r\n", attachProtocol)
 	// What ends the pipe is shown to the client by its end.
-	_ = s.gateway.ServePipe(s.life, buffered.Reader, conn, gateway.PipeClient{Server: server, Principal: principal(r)})
+	_ = s.gateway.ServePipe(s.life, buffered.Reader, conn, gateway.PipeClient{
+		Server: server, Principal: principal(r), Gone: hangup.Of(conn),
+	})
 }
 
 // ListenSocket makes the socket for its owner only. A socket that nobody answers

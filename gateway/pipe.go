@@ -14,14 +14,16 @@ import (
 )
 
 const (
-	pipeQueueBytes = 64 << 20         // of messages that a client on a pipe hasn't read yet; past it, it isn't heard
-	drainTimeout   = 10 * time.Second // for requests that run when a client closes its side
+	pipeQueueBytes = 64 << 20               // of messages that a client on a pipe has not read; past it, it is not heard
+	pipeStep       = 1 << 20                // bytes that are written in one go
+	unreadLimit    = 10 * time.Second       // for a client that closed its side to read a step
+	goneEvery      = 100 * time.Millisecond // how often is looked whether that client is still there
 )
 
 // ServePipe serves one client over a pair of streams, as the stdio transport
-// has it: a message a line. It returns nil when the client has closed its side
-// and what it had asked is answered, and earlier when ctx ends. server is empty
-// for the view of all servers.
+// has it: a message a line. It returns nil when the client has closed its side and
+// has got the answers to what it had asked, each within the time that the request
+// has; earlier when that client is gone or reads nothing more, and when ctx ends.
 func (g *Gateway) ServePipe(ctx context.Context, in io.Reader, out io.Writer, client PipeClient) error {
 	w := newPipeOutlet(out)
 	s := g.open(g.view(client.Server), client.Principal, w)
@@ -34,7 +36,8 @@ func (g *Gateway) ServePipe(ctx context.Context, in io.Reader, out io.Writer, cl
 	var err error
 	select {
 	case err = <-ended:
-		s.drain(drainTimeout)
+		s.deafen()
+		s.finish(w, client.Gone)
 	case <-s.life.Done():
 	case <-w.broken:
 		err = w.err
@@ -47,6 +50,9 @@ func (g *Gateway) ServePipe(ctx context.Context, in io.Reader, out io.Writer, cl
 type PipeClient struct {
 	Server    string // the one server that it sees; empty for all
 	Principal string // who it is, as authenticated
+	// Gone reports whether nobody is left to read what is written. It is asked when
+	// the client has closed its side; nil is never.
+	Gone func() bool
 }
 
 // view returns the view of one server, or of all when server is empty.
@@ -129,21 +135,26 @@ func parseError(err error) *protocol.Error {
 	return protocol.Errorf(code, "%v", err)
 }
 
-// drain waits until no request runs any more.
-func (s *Session) drain(limit time.Duration) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+// finish waits until a client that has closed its side has got all its answers; one
+// that is gone, or reads nothing more, is not waited for.
+func (s *Session) finish(w *pipeOutlet, gone func() bool) {
+	tick := time.NewTicker(goneEvery)
+	defer tick.Stop()
 	for {
 		idle := s.idle.wait()
 		s.mu.Lock()
 		left := s.active
 		s.mu.Unlock()
 		if left == 0 {
-			return
+			w.shut()
 		}
 		select {
 		case <-idle:
-		case <-timer.C:
+		case <-tick.C:
+			if w.unreadFor(unreadLimit) || gone != nil && gone() {
+				return
+			}
+		case <-w.broken: // all is written, or it can't be
 			return
 		case <-s.life.Done():
 			return
@@ -162,6 +173,7 @@ type pipeOutlet struct {
 	mu     sync.Mutex    // guards all below
 	queue  net.Buffers   // pieces of frames
 	unread int           // bytes in queue, and of what is being written
+	since  time.Time     // when the client last read some of that, or there was nothing
 	closed bool          // nothing more is taken
 	less   *sync.Cond    // on mu: unread or closed has changed
 }
@@ -184,6 +196,9 @@ func (o *pipeOutlet) push(m *protocol.Message) bool {
 	full := o.unread+size > pipeQueueBytes && o.unread > 0 && !m.IsResponse()
 	taken := !full && !o.closed
 	if taken {
+		if o.unread == 0 {
+			o.since = time.Now()
+		}
 		o.queue = append(o.queue, frame...)
 		o.unread += size
 	}
@@ -213,37 +228,71 @@ func (o *pipeOutlet) write(w io.Writer) {
 	defer close(o.broken)
 	defer o.shut()
 	for range o.more {
-		o.mu.Lock()
-		pieces, closed, size := o.queue, o.closed, o.unread
-		o.queue = nil
-		o.mu.Unlock()
-		if _, o.err = pieces.WriteTo(w); o.err != nil {
-			return
-		}
-		o.mu.Lock()
-		o.unread -= size
-		o.less.Broadcast()
-		o.mu.Unlock()
-		if closed {
-			return
+		for {
+			pieces, size, closed := o.next()
+			if size == 0 && closed {
+				return
+			}
+			if size == 0 {
+				break
+			}
+			if _, o.err = pieces.WriteTo(w); o.err != nil {
+				return
+			}
+			o.wrote(size)
 		}
 	}
+}
+
+// next takes what is to be written in one go off the queue: no more than a client
+// that reads slowly can take in a while.
+func (o *pipeOutlet) next() (pieces net.Buffers, size int, closed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := 0
+	for n < len(o.queue) && size+len(o.queue[n]) <= pipeStep {
+		size += len(o.queue[n])
+		n++
+	}
+	pieces, o.queue = o.queue[:n:n], o.queue[n:]
+	if size == 0 && len(o.queue) > 0 { // its first piece is too long
+		size = pipeStep
+		pieces, o.queue[0] = net.Buffers{o.queue[0][:size]}, o.queue[0][size:]
+	}
+	return pieces, size, o.closed
+}
+
+// wrote notes that the client has got something.
+func (o *pipeOutlet) wrote(size int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unread -= size
+	o.since = time.Now()
+	o.less.Broadcast()
+}
+
+// unreadFor reports whether the client has read nothing for that long, although
+// there was something to read.
+func (o *pipeOutlet) unreadFor(limit time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.unread > 0 && time.Since(o.since) > limit
 }
 
 // close writes what is left, giving a client that doesn't read a second.
 func (o *pipeOutlet) close() {
 	o.shut()
-	o.wake()
 	select {
 	case <-o.broken:
 	case <-time.After(time.Second):
 	}
 }
 
-// shut ends the taking of messages.
+// shut ends the taking of messages; what was taken is still written.
 func (o *pipeOutlet) shut() {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.closed = true
 	o.less.Broadcast()
+	o.mu.Unlock()
+	o.wake()
 }

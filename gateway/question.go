@@ -28,6 +28,10 @@ func (s *Session) ask(ctx context.Context, q *question) (Raw, error) {
 	}
 	q.answer = make(chan *protocol.Message, 1)
 	s.mu.Lock()
+	if s.deaf {
+		s.mu.Unlock()
+		return nil, errDeaf()
+	}
 	s.nextAsk++
 	id := protocol.NumberID(s.nextAsk)
 	s.asked[id] = q
@@ -53,6 +57,23 @@ func (s *Session) ask(ctx context.Context, q *question) (Raw, error) {
 	o.Set("requestId", id.Raw())
 	q.out.push(protocol.NewNotification(protocol.NoteCancelled, o.Raw()))
 	return nil, protocol.Errorf(protocol.CodeInternal, "the client's call has ended, or the question was taken back")
+}
+
+// deafen notes that the client says nothing more: what it was asked, and will be,
+// is answered with an error, since its calls would wait for that.
+func (s *Session) deafen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaf = true
+	for id, q := range s.asked {
+		q.answer <- protocol.NewError(id, errDeaf()) // there is room for one, and no other comes
+		delete(s.asked, id)
+	}
+}
+
+// errDeaf is the answer to a question that no client will answer.
+func errDeaf() *protocol.Error {
+	return protocol.Errorf(protocol.CodeInternal, "the client has closed its side, and can't be asked")
 }
 
 // answered takes the client's answer to a question.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,13 +170,17 @@ func (r *rig) dial(server string) *client {
 	ours, theirs := net.Pipe()
 	c := &client{t: r.t, conn: ours, answers: map[string]*protocol.Message{}, changed: make(chan struct{})}
 	done := make(chan struct{})
+	var gone atomic.Bool
 	go func() {
 		defer close(done)
-		r.gateway.ServePipe(context.Background(), theirs, theirs, gateway.PipeClient{Server: server, Principal: "test"})
+		r.gateway.ServePipe(context.Background(), theirs, theirs, gateway.PipeClient{
+			Server: server, Principal: "test", Gone: gone.Load,
+		})
 		theirs.Close()
 	}()
 	go c.read()
 	r.t.Cleanup(func() {
+		gone.Store(true)
 		ours.Close()
 		<-done
 	})

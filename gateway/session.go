@@ -51,7 +51,8 @@ type Session struct {
 	running  map[protocol.ID]context.CancelCauseFunc // the client's requests
 	asked    map[protocol.ID]*question               // of servers to it
 	nextAsk  uint64
-	active   int // requests that run, or whose answer is being handed over
+	deaf     bool // the client has closed its side, and answers nothing
+	active   int  // requests that run, or whose answer is being handed over
 
 	idle *signal // fires when active has changed
 }

@@ -482,7 +482,7 @@ func TestAPipeThatListensEnds(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > 8*time.Second { // a request in flight would have ten
+	if took := time.Since(began); took > 8*time.Second { // a request in flight would be waited for
 		t.Errorf("it took %v", took)
 	}
 }

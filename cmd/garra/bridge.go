@@ -21,7 +21,8 @@ const (
 	reconnectFor   = 30 * time.Second       // a gateway that went may come back
 	reconnectEvery = 200 * time.Millisecond // tries meanwhile
 	maxHeld        = 64 << 20               // bytes of a client that are kept while it is greeted again
-	drainLimit     = 12 * time.Second       // for answers to a client that is done; the gateway's own is shorter
+	unreadLimit    = 10 * time.Second       // for a client that is done to read some of its answers
+	goneEvery      = 100 * time.Millisecond // how often is looked whether that client is still there
 	stopGrace      = 2 * time.Second        // for the end of a bridge that is to stop
 )
 
@@ -36,8 +37,7 @@ type bridge struct {
 	patience time.Duration // how long a gateway may stay away
 	ended    chan struct{} // closed when the client has nothing more to say
 
-	writing sync.Mutex // held while a frame is written to out; taken after mu
-	out     io.Writer  // to the client
+	out *clientOut // its lock is taken after mu
 
 	mu       sync.Mutex           // guards all below
 	conn     net.Conn             // to the gateway; nil while there is none
@@ -65,7 +65,7 @@ func newBridge(client *adminapi.Client, server string, log zerolog.Logger) *brid
 // run serves the client until it has closed its side and its requests are
 // answered, ctx ends, or the gateway stays away for too long.
 func (b *bridge) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	b.out = out
+	b.out = newClientOut(out)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	conn, from, err := b.client.Attach(ctx, b.server)
@@ -93,24 +93,34 @@ func (b *bridge) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// await waits for the gateway's side to end. Once the client is done, or the
-// command is to stop, a client that doesn't read can't hold it up for long.
+// await waits for the gateway's side to end. A client that is done gets its answers,
+// each within the time that its request has at the gateway, unless it is gone or
+// reads nothing more.
 func (b *bridge) await(ctx context.Context, done <-chan error) error {
-	limit := drainLimit
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		limit = stopGrace
 	case <-b.ended:
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
-		return nil
+	tick := time.NewTicker(goneEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			select {
+			case err := <-done:
+				return err
+			case <-time.After(stopGrace): // a client that doesn't read holds it up
+				return nil
+			}
+		case <-tick.C:
+			if b.out.unreadFor(unreadLimit) || b.out.gone() {
+				return nil
+			}
+		}
 	}
 }
 
@@ -278,7 +288,7 @@ func (b *bridge) refuseLocked(messages []*protocol.Message, e *protocol.Error) {
 	for _, m := range messages {
 		if m.IsRequest() {
 			delete(b.running, m.ID)
-			b.writeLocked(protocol.NewError(m.ID, e))
+			b.answerLocked(protocol.NewError(m.ID, e))
 		}
 	}
 }
@@ -292,19 +302,11 @@ func (b *bridge) refuse(e *protocol.TooLargeError) {
 		b.log.Warn().Err(e).Msg("dropped")
 		return
 	}
-	b.writeLocked(protocol.NewError(e.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%v", e)))
+	b.answerLocked(protocol.NewError(e.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%v", e)))
 }
 
-func (b *bridge) writeLocked(m *protocol.Message) { b.write(m.Append(nil)) }
-
-// write writes one frame to the client, whole. A client that doesn't read holds
-// up what comes from the gateway, and not what it says itself.
-func (b *bridge) write(frame []byte) {
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	// A client that is gone ends the bridge by its closed input.
-	_, _ = b.out.Write(append(frame, '\n'))
-}
+// answerLocked says something of the bridge's own to the client.
+func (b *bridge) answerLocked(m *protocol.Message) { b.out.write(m.Append(nil)) }
 
 // down carries the gateway's frames to the client, over one connection after
 // another.
@@ -342,10 +344,10 @@ func (b *bridge) carry(from io.Reader) {
 func (b *bridge) deliver(frame []byte) {
 	forClient, news := b.note(frame)
 	if forClient {
-		b.write(frame)
+		b.out.write(frame)
 	}
 	for _, method := range news {
-		b.write(protocol.NewNotification(method, nil).Append(nil))
+		b.out.write(protocol.NewNotification(method, nil).Append(nil))
 	}
 }
 
@@ -375,7 +377,7 @@ func (b *bridge) fail(e *protocol.TooLargeError) {
 	defer b.mu.Unlock()
 	if e.Reply && b.running[e.ID] {
 		delete(b.running, e.ID)
-		b.writeLocked(protocol.NewError(e.ID, protocol.Errorf(protocol.CodeInternal, "%v", e)))
+		b.answerLocked(protocol.NewError(e.ID, protocol.Errorf(protocol.CodeInternal, "%v", e)))
 	}
 }
 
@@ -387,13 +389,9 @@ func (b *bridge) lost() (finished bool) {
 	b.conn.Close()
 	b.conn, b.queue, b.queued = nil, nil, 0
 	b.changed.Broadcast()
-	who := "the gateway ended"
-	if b.closed {
-		who = "the client closed its side"
-	}
 	for id := range b.running {
-		b.writeLocked(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal,
-			"%s during the call; it is not known whether the call was carried out", who)))
+		b.answerLocked(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal,
+			"the gateway ended during the call; it is not known whether the call was carried out")))
 	}
 	clear(b.running)
 	b.memory.lost()

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -103,14 +104,18 @@ func (g *globals) pipe(ctx context.Context, server string) (conn net.Conn, in io
 	}
 	ours, theirs := net.Pipe()
 	served := make(chan struct{})
+	var closed atomic.Bool
 	go func() { // ends when ours is closed, which done does
 		defer close(served)
 		// What ends the pipe shows at our end of it.
-		who := gateway.PipeClient{Server: server, Principal: "local"}
+		who := gateway.PipeClient{Server: server, Principal: "local", Gone: func() bool {
+			return ctx.Err() != nil || closed.Load()
+		}}
 		_ = e.gateway.ServePipe(context.WithoutCancel(ctx), theirs, theirs, who)
 		theirs.Close()
 	}()
 	return ours, ours, func() {
+		closed.Store(true)
 		ours.Close()
 		<-served
 		e.close(context.WithoutCancel(ctx))

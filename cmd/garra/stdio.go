@@ -21,7 +21,10 @@ servers themselves. It is a bridge to the running gateway when there is one; els
 gateway of its own, which listens nowhere and ends with its client. Standard
 output carries MCP messages only; the log goes to standard error.
 
-It ends with 0 when its client has closed its side, and on SIGTERM.
+When its client closes standard input, what was asked by then is still answered,
+each request within the time that it has; then it ends with 0, at once when nothing
+was asked. It ends at once, too, when nobody reads standard output any more, and on
+SIGTERM with 0.
 
 Exit codes: 1 when the server of --server does not exist, and when a gateway that
 went away is not back after 30 seconds; 65 when a file cannot be parsed.`,
@@ -53,7 +56,9 @@ func runStdio(ctx context.Context, g *globals, server string) error {
 		return err
 	}
 	stop := e.follow(ctx)
-	err = e.gateway.ServePipe(ctx, g.in, g.out, gateway.PipeClient{Server: server, Principal: "local"})
+	err = e.gateway.ServePipe(ctx, g.in, g.out, gateway.PipeClient{
+		Server: server, Principal: "local", Gone: goneFrom(g.out),
+	})
 	stop()
 	e.close(context.WithoutCancel(ctx))
 	if err != nil {
