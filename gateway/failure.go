@@ -41,6 +41,47 @@ func textResult(text string) *protocol.Object {
 	return result
 }
 
+// A Failed is a request of a client that failed before a view could answer it, or
+// whose session ended: what the form of its answer depends on.
+type Failed struct {
+	ID        protocol.ID
+	Method    string
+	Stateless bool // it was made in the way of that era
+	Identity  Raw  // who answers, where that is said; nil when it is not known
+}
+
+// FailedRequest reads what an answer to a request depends on, for a client that sees
+// one server, or all when server is empty.
+func FailedRequest(m *protocol.Message, server string) Failed {
+	// A broken envelope tells the era too.
+	envelope, _ := protocol.ReadEnvelope(m.Params)
+	r := Failed{ID: m.ID, Method: m.Method, Stateless: envelope != nil}
+	if server == "" {
+		r.Identity = serverInfo()
+	}
+	return r
+}
+
+// Answer says what went wrong in the form that the request wants: a result that a
+// model can read for the call of a tool, else an error.
+func (r Failed) Answer(f *source.Failure) *protocol.Message {
+	if r.Method != protocol.MethodToolsCall {
+		return protocol.NewError(r.ID, asError(f))
+	}
+	result := failedResult(f)
+	if r.Stateless {
+		result = protocol.Stamp(result, r.Identity)
+	}
+	return protocol.NewResult(r.ID, result)
+}
+
+// TooLarge is the answer to a message that is too large to be read. What it asked
+// for is not known.
+func TooLarge(e *protocol.TooLargeError) *protocol.Message {
+	f := &source.Failure{Code: source.FrameTooLarge, Message: e.Error(), Fix: "send less at a time"}
+	return protocol.NewError(e.ID, asError(f).WithCode(protocol.CodeInvalidRequest))
+}
+
 // asError makes a JSON-RPC error of what went wrong: the server's own as it
 // was written, a failure with its description as data.
 func asError(err error) *protocol.Error {

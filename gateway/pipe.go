@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	pipeQueueBytes = 64 << 20               // of messages that a client on a pipe has not read; past it, it is not heard
+	pipeQueueBytes = 64 << 20               // of messages that a client has not read; past it, it is not heard
 	pipeStep       = 1 << 20                // bytes that are written in one go
 	unreadLimit    = 10 * time.Second       // for a client that closed its side to read a step
 	goneEvery      = 100 * time.Millisecond // how often is looked whether that client is still there
@@ -70,7 +70,7 @@ func (s *Session) readPipe(in io.Reader, out *pipeOutlet) error {
 		out.awaitRoom()
 		frame, err := frames.Next()
 		if tooLarge, ok := errors.AsType[*protocol.TooLargeError](err); ok {
-			out.push(protocol.NewError(tooLarge.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%v", err)))
+			out.push(TooLarge(tooLarge))
 			continue
 		}
 		if errors.Is(err, io.EOF) {

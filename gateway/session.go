@@ -194,7 +194,13 @@ func (s *Session) serve(ctx context.Context, m *protocol.Message, out outlet) {
 	defer s.handedOver()
 	switch {
 	case s.life.Err() != nil:
-		out.push(protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInternal, "%v", errEnded)))
+		r := FailedRequest(m, "")
+		r.Identity = s.view.identity()
+		out.push(r.Answer(&source.Failure{
+			Code:    source.GatewayEnded,
+			Message: errEnded.Error() + " during the call; it is not known whether that was done",
+			Fix:     "look whether it was before calling again",
+		}))
 	case !wanted:
 		if c, ok := out.(interface{ giveUp(protocol.ID) }); ok {
 			c.giveUp(m.ID) // a cancelled request is not answered

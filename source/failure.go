@@ -29,6 +29,8 @@ const (
 	CallTimeout    Code = "call.timeout"
 	CallInvalid    Code = "call.invalid"
 	FrameTooLarge  Code = "frame.too_large"
+	GatewayAway    Code = "gateway.away"
+	GatewayEnded   Code = "gateway.ended"
 	CallCancelled  Code = "call.cancelled"
 )
 

@@ -14,7 +14,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/garraia/garra/adminapi"
+	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/source"
 )
 
 const (
@@ -39,24 +41,24 @@ type bridge struct {
 
 	out *clientOut // its lock is taken after mu
 
-	mu       sync.Mutex           // guards all below
-	conn     net.Conn             // to the gateway; nil while there is none
-	queue    [][]byte             // frames for it that wait to be written
-	queued   int                  // bytes of them, and of what is being written
-	changed  *sync.Cond           // on mu: conn, queue, queued, greeting or closed have
-	running  map[protocol.ID]bool // the client's requests
-	memory   *memory              // of the client
-	unknown  bool                 // to the gateway, which refused the repeated hello: that comes with the next request
-	greeting bool                 // the answer to a repeated hello is due, and not for the client
-	held     [][]byte             // of the client, until that answer is there
-	heldSize int                  // bytes of held
-	closed   bool                 // the client has nothing more to say
+	mu       sync.Mutex                     // guards all below
+	conn     net.Conn                       // to the gateway; nil while there is none
+	queue    [][]byte                       // frames for it that wait to be written
+	queued   int                            // bytes of them, and of what is being written
+	changed  *sync.Cond                     // on mu: conn, queue, queued, greeting or closed have
+	running  map[protocol.ID]gateway.Failed // the client's requests, should they fail
+	memory   *memory                        // of the client
+	unknown  bool                           // to the gateway, which refused the repeated hello; to be said again
+	greeting bool                           // the answer to a repeated hello is due, and not for the client
+	held     [][]byte                       // of the client, until that answer is there
+	heldSize int                            // bytes of held
+	closed   bool                           // the client has nothing more to say
 }
 
 func newBridge(client *adminapi.Client, server string, log zerolog.Logger) *bridge {
 	b := &bridge{
 		client: client, server: server, log: log, patience: reconnectFor,
-		running: make(map[protocol.ID]bool), memory: newMemory(), ended: make(chan struct{}),
+		running: make(map[protocol.ID]gateway.Failed), memory: newMemory(), ended: make(chan struct{}),
 	}
 	b.changed = sync.NewCond(&b.mu)
 	return b
@@ -195,8 +197,10 @@ func (b *bridge) forward(frame []byte) {
 	}
 	switch {
 	case b.conn == nil, b.greeting && b.heldSize+len(frame) > maxHeld:
-		b.refuseLocked(messages, protocol.Errorf(protocol.CodeInternal,
-			"the gateway is away; garra tries to reach it again"))
+		b.refuseLocked(messages, &source.Failure{
+			Code: source.GatewayAway, Server: b.server, Message: "the gateway is away; garra tries to reach it again",
+			Fix: "call again once it is back; `garra serve` starts it",
+		})
 	case b.greeting:
 		b.held = append(b.held, frame)
 		b.heldSize += len(frame)
@@ -214,7 +218,7 @@ func (b *bridge) saidLocked(m *protocol.Message, frame []byte) {
 			delete(b.running, id)
 		}
 	case m.IsRequest():
-		b.running[m.ID] = true
+		b.running[m.ID] = gateway.FailedRequest(m, b.server)
 		b.memory.said(m, frame)
 		if b.unknown && b.conn != nil && m.Method != protocol.MethodInitialize {
 			b.greetLocked()
@@ -284,10 +288,16 @@ func (b *bridge) writeTo(conn net.Conn) {
 }
 
 // refuseLocked answers requests that can't be sent.
-func (b *bridge) refuseLocked(messages []*protocol.Message, e *protocol.Error) {
+func (b *bridge) refuseLocked(messages []*protocol.Message, err error) {
 	for _, m := range messages {
-		if m.IsRequest() {
-			delete(b.running, m.ID)
+		r, ok := b.running[m.ID]
+		if !ok || !m.IsRequest() { // it was cancelled meanwhile, or wants no answer
+			continue
+		}
+		delete(b.running, m.ID)
+		if f, ok := errors.AsType[*source.Failure](err); ok {
+			b.answerLocked(r.Answer(f))
+		} else if e, ok := errors.AsType[*protocol.Error](err); ok {
 			b.answerLocked(protocol.NewError(m.ID, e))
 		}
 	}
@@ -302,7 +312,7 @@ func (b *bridge) refuse(e *protocol.TooLargeError) {
 		b.log.Warn().Err(e).Msg("dropped")
 		return
 	}
-	b.answerLocked(protocol.NewError(e.ID, protocol.Errorf(protocol.CodeInvalidRequest, "%v", e)))
+	b.answerLocked(gateway.TooLarge(e))
 }
 
 // answerLocked says something of the bridge's own to the client.
@@ -375,9 +385,11 @@ func (b *bridge) note(frame []byte) (forClient bool, news []string) {
 func (b *bridge) fail(e *protocol.TooLargeError) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e.Reply && b.running[e.ID] {
+	if r, ok := b.running[e.ID]; ok && e.Reply {
 		delete(b.running, e.ID)
-		b.answerLocked(protocol.NewError(e.ID, protocol.Errorf(protocol.CodeInternal, "%v", e)))
+		b.answerLocked(r.Answer(&source.Failure{
+			Code: source.FrameTooLarge, Server: b.server, Message: e.Error(), Fix: "ask for less at a time",
+		}))
 	}
 }
 
@@ -389,9 +401,12 @@ func (b *bridge) lost() (finished bool) {
 	b.conn.Close()
 	b.conn, b.queue, b.queued = nil, nil, 0
 	b.changed.Broadcast()
-	for id := range b.running {
-		b.answerLocked(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal,
-			"the gateway ended during the call; it is not known whether the call was carried out")))
+	for _, r := range b.running {
+		b.answerLocked(r.Answer(&source.Failure{
+			Code: source.GatewayEnded, Server: b.server,
+			Message: "the gateway ended during the call; it is not known whether that was done",
+			Fix:     "look whether it was before calling again",
+		}))
 	}
 	clear(b.running)
 	b.memory.lost()
@@ -453,7 +468,7 @@ func (b *bridge) greetedLocked(refusal protocol.Raw) (news []string) {
 	}
 	for _, frame := range b.held {
 		if b.unknown {
-			b.refuseLocked(messagesOf(frame), protocol.ParseError(refusal))
+			b.refuseLocked(messagesOf(frame), asFailure(refusal))
 		} else {
 			b.sendLocked(frame)
 		}

@@ -27,6 +27,10 @@ const (
 	initializedLine = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
+// statelessCall is one of the stateless era.
+const statelessCall = `{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"name":"x","_meta":{` +
+	`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+
 func callLine(id int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`, id)
 }
@@ -172,9 +176,17 @@ func TestBridgeOutlivesItsGateway(t *testing.T) {
 
 	// What is in flight is answered once; what is answered is not.
 	first.kill(gateway)
-	client.hear(`"id":2,"error":{"code":-32603,"message":"the gateway ended during the call`)
+	client.hear(`"id":2,"result":{"content":[{"type":"text","text":"the gateway ended during the call`)
+	const away = `"garra/error":{"code":"gateway.away","server":"","fix":"call again once it is back; ` +
+		"`garra serve` starts it" + `"}`
 	client.say(callLine(4))
-	client.hear(`"id":4,"error":{"code":-32603,"message":"the gateway is away`)
+	client.hear(`"isError":true,"_meta":{` + away + `}}`)
+	client.say(`{"jsonrpc":"2.0","id":40,"method":"tools/list"}`)
+	client.hear(`"id":40,"error":{"code":-32603,"message":"the gateway is away; garra tries to reach it again; `)
+	client.say(`{"jsonrpc":"2.0","id":40,"method":"tools/list"}`)
+	client.hear(`"data":{` + away + `}}`)
+	client.say(statelessCall)
+	client.hear(`"_meta":{` + away + `,"io.modelcontextprotocol/serverInfo":{"name":"garra"`)
 
 	// The next one is greeted unseen, and hears nothing before that.
 	gateway = newFakeGateway(t, path, "").next()
@@ -227,8 +239,15 @@ func TestBridgeIsNotWelcomeAtOnce(t *testing.T) {
 	}
 	client.say(callLine(2))
 	gateway.hear(helloLine)
-	gateway.say(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"it is still parked"}}`)
-	client.hear(`"id":2,"error":{"code":-32603,"message":"it is still parked"}`)
+	gateway.say(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"server \"a\": it is parked; wait",` +
+		`"data":{"garra/error":{"code":"server.parked","server":"a","fix":"wait"}}}}`)
+	client.hear(`"id":2,"result":{"content":[{"type":"text","text":"server \"a\": it is parked; wait"}],` +
+		`"isError":true,` +
+		`"_meta":{"garra/error":{"code":"server.parked","server":"a","fix":"wait"}}}`)
+	client.say(callLine(22))
+	gateway.hear(helloLine)
+	gateway.say(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"the server's own word"}}`)
+	client.hear(`"id":22,"error":{"code":-32000,"message":"the server's own word"}`)
 	client.say(callLine(3))
 	gateway.hear(helloLine)
 	gateway.say(resultLine(1))
@@ -276,7 +295,7 @@ func TestBridgeEndsWithItsClientWhileTheGatewayIsAway(t *testing.T) {
 	client.say(callLine(1))
 	pipe.hear(`"id":1`)
 	g.kill(pipe)
-	client.hear(`"id":1,"error"`)
+	client.hear(`"id":1,"result":{"content":[`)
 	client.close()
 	if err := <-outcome; err != nil {
 		t.Errorf("the bridge ended with %v", err)

@@ -175,19 +175,32 @@ func (c *pipeClient) send(m *protocol.Message) error {
 	return err
 }
 
-// callError is the error of a call, as a failure when garra says which kind.
+// callError is the error of a call, as a failure when garra says which kind. Its
+// message names the server as clients are told it.
 func callError(raw protocol.Raw) error {
+	err := asFailure(raw)
+	if f, ok := errors.AsType[*source.Failure](err); ok {
+		f.Message = protocol.ParseError(raw).Message
+		f.Server, f.Message = "", strings.TrimSuffix(f.Message, "; "+f.Fix)
+	}
+	return err
+}
+
+// asFailure is a JSON-RPC error as the failure that it describes, when it is one of
+// garra's.
+func asFailure(raw protocol.Raw) error {
 	e := protocol.ParseError(raw)
 	object, err := protocol.ParseObject(raw)
 	if err != nil {
 		return e
 	}
-	if f := described(object.Get("data")); f != nil {
-		// The message is a whole sentence for clients: it names server and fix too.
-		f.Server, f.Message = "", strings.TrimSuffix(e.Message, "; "+f.Fix)
-		return f
+	f := described(object.Get("data"))
+	if f == nil {
+		return e
 	}
-	return e
+	// The message is a whole sentence for clients: it names server and fix too.
+	f.Message = strings.TrimPrefix(strings.TrimSuffix(e.Message, "; "+f.Fix), fmt.Sprintf("server %q: ", f.Server))
+	return f
 }
 
 // described reads the failure under "garra/error"; nil when there is none.

@@ -112,9 +112,9 @@ func TestBridgeForgetsWhatWasCancelled(t *testing.T) {
 	}
 	b.mu.Unlock()
 	first.kill(gateway)
-	client.hear(`"id":101,"error"`)
+	client.hear(`"id":101,"result"`)
 	client.say(callLine(102))
-	client.hear(`"id":102,"error"`)
+	client.hear(`"id":102,"result"`)
 }
 
 // The requests of a batch are answered when the gateway goes, each.
@@ -130,10 +130,11 @@ func TestBridgeKnowsBatches(t *testing.T) {
 	client.hear(`"id":2,"result"`)
 	first.kill(gateway)
 	for range 2 {
-		client.hear(`"error":{"code":-32603,"message":"the gateway ended during the call`)
+		client.hear(`"result":{"content":[{"type":"text","text":"the gateway ended during the call`)
 	}
 	client.say(batch)
-	client.hear(`"id":1,"error":{"code":-32603,"message":"the gateway is away`, `"id":2,"error"`, `"id":3,"error"`)
+	client.hear(`"id":1,"result":{"content":[{"type":"text","text":"the gateway is away`,
+		`"id":2,"result"`, `"id":3,"result"`)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n := len(b.running); n != 0 {
