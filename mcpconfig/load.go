@@ -68,10 +68,22 @@ func loadFolder(dir string, opts Options, given *source) (*Config, error) {
 
 // checkFolder returns an error unless dir is a folder that can be read, or nothing.
 func checkFolder(dir string) error {
-	f, err := os.Open(dir)
+	info, err := os.Stat(dir) // opening would wait for who writes to a pipe
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err == nil && !info.IsDir() {
+		what := "a file"
+		if !info.Mode().IsRegular() {
+			what = describeMode(info.Mode())
+		}
+		return fmt.Errorf("reading the configuration folder: %s is %s; name the folder that holds %s",
+			dir, what, ServersFile)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the configuration folder: %w", err)
+	}
+	f, err := os.Open(dir)
 	if err != nil {
 		return fmt.Errorf("reading the configuration folder: %w", err)
 	}

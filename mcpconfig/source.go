@@ -101,9 +101,14 @@ func isYAML(name string) bool {
 	return ext == ".yml" || ext == ".yaml"
 }
 
-// read returns the file's bytes and sets exists and mode. It opens without blocking, so that a
-// pipe in place of the file is noticed and not waited for.
+// read returns the file's bytes and sets exists and mode. What is no file isn't opened, since
+// opening alone does something to a device and wakes who writes to a pipe. One that takes the
+// place of a file meanwhile is not waited for.
 func (s *source) read() ([]byte, *fileError) {
+	if info, err := os.Stat(s.path); err == nil && !info.Mode().IsRegular() {
+		s.exists = true
+		return nil, notRegular(info)
+	}
 	f, err := os.OpenFile(s.path, os.O_RDONLY|nonBlock, 0)
 	if err != nil {
 		return nil, s.openError(err)
@@ -115,8 +120,7 @@ func (s *source) read() ([]byte, *fileError) {
 		return nil, wholeFile(CodeFileUnreadable, "", "the file can't be read: %v", reason(err))
 	}
 	if !info.Mode().IsRegular() {
-		return nil, wholeFile(CodeFileUnreadable, "put a regular file, or a link to one, in its place",
-			"this is not a regular file but %s", describeMode(info.Mode()))
+		return nil, notRegular(info)
 	}
 	s.mode = info.Mode().Perm()
 	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
@@ -130,11 +134,21 @@ func (s *source) read() ([]byte, *fileError) {
 	return data, nil
 }
 
+// notRegular refuses what stands in the place of a file.
+func notRegular(info fs.FileInfo) *fileError {
+	return wholeFile(CodeFileUnreadable, "put a regular file, or a link to one, in its place",
+		"this is not a regular file but %s", describeMode(info.Mode()))
+}
+
 // openError tells a file that isn't there from one that can't be opened.
 func (s *source) openError(err error) *fileError {
 	if !errors.Is(err, fs.ErrNotExist) {
 		s.exists = true
 		fix := "check the file's owner and permissions"
+		if info, lerr := os.Lstat(s.path); lerr == nil && info.Mode().Type() == fs.ModeSymlink &&
+			!errors.Is(err, fs.ErrPermission) {
+			fix = "mend or remove the link"
+		}
 		return wholeFile(CodeFileUnreadable, fix, "the file can't be opened: %v", reason(err))
 	}
 	if info, err := os.Lstat(s.path); err == nil && info.Mode().Type() == fs.ModeSymlink {

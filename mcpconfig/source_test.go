@@ -79,7 +79,7 @@ func TestUnreadable(t *testing.T) {
 		},
 		"can't be opened": func(path string) error { return os.Symlink(filepath.Base(path), path) },
 		// A socket can't be opened at all.
-		"no such device": func(path string) error {
+		"but a socket": func(path string) error {
 			listener, err := net.Listen("unix", path)
 			if err == nil {
 				t.Cleanup(func() { _ = listener.Close() })

@@ -138,7 +138,7 @@ func (e *engine) load() error {
 func unparsable(config *mcpconfig.Config, files []string) error {
 	var errs []error
 	for _, f := range config.Findings {
-		if f.Severity == mcpconfig.Error && f.Code == mcpconfig.CodeFileUnparsable {
+		if f.Severity == mcpconfig.Error && aboutFile(f.Code) {
 			errs = append(errs, errors.New(findingText(f)))
 		}
 	}
@@ -146,6 +146,15 @@ func unparsable(config *mcpconfig.Config, files []string) error {
 		return fmt.Errorf("%s can't be parsed", strings.Join(files, ", "))
 	}
 	return errors.Join(errs...)
+}
+
+// aboutFile reports whether a code means that nothing of a file can be used.
+func aboutFile(code mcpconfig.Code) bool {
+	switch code {
+	case mcpconfig.CodeFileUnparsable, mcpconfig.CodeFileUnreadable, mcpconfig.CodeFileNotUTF8:
+		return true
+	}
+	return false
 }
 
 // noMap is an error when a section of servers is no map: what is a mistake when
