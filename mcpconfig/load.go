@@ -39,6 +39,7 @@ func loadFolder(dir string, opts Options, given *source) (*Config, error) {
 		return nil, err
 	}
 	l := newLoader(opts)
+	real := realFolder(dir) // before it is read: a change meanwhile is seen by a watch
 	open := func(name string) *source {
 		if given != nil && given.name == name {
 			return given
@@ -53,6 +54,7 @@ func loadFolder(dir string, opts Options, given *source) (*Config, error) {
 		Files:    []File{servers.file(), general.file()},
 		Servers:  l.servers(entries),
 		Settings: l.settings,
+		realDir:  real,
 	}
 	l.checkExposed(servers, general)
 	l.checkIgnored(dir)

@@ -31,6 +31,8 @@ type Config struct {
 	Servers  []*Server // valid entries that are in force, also disabled ones, sorted by name
 	Settings Settings
 	Findings Findings // sorted by file, line and column
+
+	realDir string // where Dir led when it was loaded; empty for nowhere
 }
 
 // File says what became of one file.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // watching is a watch of a folder in a test.
 type watching struct {
 	changed chan struct{}
+	kept    chan string
 	checked chan struct{}
 }
 
@@ -25,10 +27,12 @@ func startWatch(t *testing.T, dir string) *watching {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watching{changed: make(chan struct{}, 100), checked: make(chan struct{}, 100)}
+	w := &watching{
+		changed: make(chan struct{}, 100), kept: make(chan string, 100), checked: make(chan struct{}, 100),
+	}
 	inner := &watcher{
-		dir: dir, notify: notify, known: contents(dir),
-		changed:         func() { w.changed <- struct{}{} },
+		dir: dir, notify: notify, known: contents(dir), real: realFolder(dir), removal: testRemoval,
+		hooks:           Hooks{Changed: func() { w.changed <- struct{}{} }, Kept: func(why string) { w.kept <- why }},
 		testOnlyChecked: func() { w.checked <- struct{}{} },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -46,6 +50,27 @@ func startWatch(t *testing.T, dir string) *watching {
 	})
 	w.waitChecked(t)
 	return w
+}
+
+// testRemoval is long enough for what a test does in one go, even on a machine that is busy.
+const testRemoval = 2 * time.Second
+
+// waitKept waits until files went that were not removed.
+func (w *watching) waitKept(t *testing.T, why string) {
+	t.Helper()
+	select {
+	case got := <-w.kept:
+		if !strings.Contains(got, why) {
+			t.Errorf("kept since %s, want %s", got, why)
+		}
+	case <-time.After(deadline):
+		t.Fatalf("it was not told that %s", why)
+	}
+	select {
+	case <-w.changed:
+		t.Fatalf("it counted as a change that %s", why)
+	default:
+	}
 }
 
 // deadline is how long a test waits for what must come. It is less than the polling time, so
@@ -166,13 +191,75 @@ func TestWatchFolderReplaced(t *testing.T) {
 	writeFile(t, filepath.Join(dir, ServersFile), "{}")
 	w := startWatch(t, dir)
 	rename(t, dir, filepath.Join(parent, "old"))
-	w.waitChanged(t, "a folder that went")
+	w.waitKept(t, "the configuration folder is gone")
 	mkdir(t, filepath.Join(parent, "new"))
-	writeFile(t, filepath.Join(parent, "new", ServersFile), "{}")
+	writeFile(t, filepath.Join(parent, "new", ServersFile), "{  }")
 	rename(t, filepath.Join(parent, "new"), dir)
-	w.waitChanged(t, "a folder that came back")
+	w.waitChanged(t, "another folder")
 	writeFile(t, filepath.Join(dir, ServersFile), "{ }")
 	w.waitChanged(t, "a change in the new folder")
+	rename(t, dir, filepath.Join(parent, "new"))
+	w.waitKept(t, "the configuration folder is gone")
+}
+
+// TestWatchFolderWithoutMount has an empty folder appear where the configuration was, as when a
+// file system is unmounted.
+func TestWatchFolderWithoutMount(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "garraia")
+	mkdir(t, dir)
+	mkdir(t, filepath.Join(parent, "below"))
+	writeFile(t, filepath.Join(dir, ServersFile), "{}")
+	w := startWatch(t, dir)
+	rename(t, dir, filepath.Join(parent, "mounted"))
+	rename(t, filepath.Join(parent, "below"), dir)
+	select {
+	case <-w.kept:
+	case <-w.changed:
+		t.Fatal("a folder that was unmounted counted as a change")
+	case <-time.After(deadline):
+		t.Fatal("a folder that was unmounted was not noticed")
+	}
+	rename(t, dir, filepath.Join(parent, "below"))
+	rename(t, filepath.Join(parent, "mounted"), dir)
+	writeFile(t, filepath.Join(dir, ServersFile), "{ }")
+	w.waitChanged(t, "a change after the folder came back")
+}
+
+// TestWatchSlowReplacement removes a file and writes it again.
+func TestWatchSlowReplacement(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ServersFile)
+	writeFile(t, path, "{}")
+	w := startWatch(t, dir)
+	w.drain()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	w.wantQuiet(t, "a file that is away for a moment")
+	w.drain()
+	writeFile(t, path, "{}")
+	w.wantQuiet(t, "a file that is back")
+}
+
+// TestWatchFolderLink has the link to the configuration folder lead elsewhere.
+func TestWatchFolderLink(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "links", "garraia")
+	mkdir(t, filepath.Dir(dir))
+	for _, name := range []string{"a", "b", "c"} {
+		mkdir(t, filepath.Join(parent, name))
+		writeFile(t, filepath.Join(parent, name, ServersFile), "{}")
+	}
+	symlink(t, filepath.Join("..", "a"), dir)
+	w := startWatch(t, dir)
+	for _, name := range []string{"b", "c"} {
+		symlink(t, filepath.Join("..", name), dir+"~")
+		rename(t, dir+"~", dir)
+		w.waitChanged(t, "a link that leads to "+name)
+		writeFile(t, filepath.Join(parent, name, ServersFile), "{ }")
+		w.waitChanged(t, "a change in "+name)
+	}
 }
 
 // TestWatchLinkSwap does what Kubernetes does with a mounted ConfigMap: the file links to
@@ -244,7 +331,7 @@ func TestWatchManyWritesAreFewCalls(t *testing.T) {
 func TestWatchEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Watch(ctx, t.TempDir(), func() { t.Error("called") }); err != nil {
+	if err := Watch(ctx, t.TempDir(), Hooks{Changed: func() { t.Error("called") }}); err != nil {
 		t.Errorf("Watch: %v", err)
 	}
 }
@@ -260,10 +347,10 @@ func TestConfigWatchSeesEarlierChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	calls := 0
-	err = config.Watch(ctx, func() {
+	err = config.Watch(ctx, Hooks{Changed: func() {
 		calls++
 		cancel()
-	})
+	}})
 	if err != nil || calls != 1 {
 		t.Errorf("Watch: %v after %d calls, want one", err, calls)
 	}

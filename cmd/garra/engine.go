@@ -115,8 +115,8 @@ func (e *engine) load() error {
 	if bad := config.Unparsable(); len(bad) > 0 {
 		return &exitError{exitUnparsable, unparsable(config, bad)}
 	}
-	if broken := noMap(config); broken != nil && e.config != nil {
-		return broken
+	if err := e.refusal(config); err != nil {
+		return err
 	}
 	e.report(config)
 	if e.edit != nil {
@@ -157,17 +157,6 @@ func aboutFile(code mcpconfig.Code) bool {
 	return false
 }
 
-// noMap is an error when a section of servers is no map: what is a mistake when
-// garra starts would, while it runs, stop every server.
-func noMap(config *mcpconfig.Config) error {
-	for _, f := range config.Findings {
-		if f.Severity == mcpconfig.Error && f.Code == mcpconfig.CodeSectionNotMap {
-			return errors.New(findingText(f))
-		}
-	}
-	return nil
-}
-
 // findingText is a finding on one line.
 func findingText(f mcpconfig.Finding) string {
 	text := fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
@@ -178,21 +167,6 @@ func findingText(f mcpconfig.Finding) string {
 		text += "; " + f.Fix
 	}
 	return text
-}
-
-// reload is load for a running gateway: what is wrong is an event and an error,
-// and the last good configuration stays.
-func (e *engine) reload(context.Context) error {
-	err := e.load()
-	event := adminapi.Event{Kind: "config", Message: "the configuration was applied"}
-	if err != nil {
-		event.Message = "the configuration was refused, the last one stays: " + err.Error()
-		e.log.Error().Err(err).Msg("configuration refused, the last one stays")
-	} else {
-		e.log.Info().Msg("configuration applied")
-	}
-	e.publish(event)
-	return err
 }
 
 // report logs what the check of a configuration found.
@@ -225,7 +199,10 @@ func (e *engine) happened(event source.Event) {
 	case event.Kind == source.EventNoise:
 		level = zerolog.DebugLevel
 	}
-	line := e.log.WithLevel(level).Str("server", event.Server)
+	line := e.log.WithLevel(level)
+	if event.Server != "" {
+		line.Str("server", event.Server)
+	}
 	if event.Holder != "" {
 		line.Str("holder", event.Holder)
 	}
@@ -255,27 +232,6 @@ func (e *engine) publish(event adminapi.Event) {
 		event.Time = time.Now()
 	}
 	e.events.Publish(event)
-}
-
-// follow applies changes of the files, also those since they were loaded, until
-// stop is called, which waits for the end of that.
-func (e *engine) follow(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() { // ends with stop, which waits for it
-		defer close(done)
-		err := e.current().Watch(ctx, func() {
-			_ = e.reload(ctx) // it has said what is wrong
-		})
-		if err != nil && ctx.Err() == nil {
-			e.log.Error().Err(err).
-				Msg("changes of files are not seen; a gateway that serves applies them on SIGHUP")
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
 }
 
 // current returns the configuration in force.

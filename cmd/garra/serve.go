@@ -22,7 +22,6 @@ import (
 
 	"github.com/garraia/garra/adminapi"
 	"github.com/garraia/garra/internal/atomicfile"
-	"github.com/garraia/garra/internal/filelock"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/mcpconfig"
 )
@@ -88,10 +87,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if _, err := g.config(); err != nil {
 		return err
 	}
-	if err := places.Make(); err != nil {
-		return err
-	}
-	unlock, err := lockRun(places)
+	places, unlock, err := g.ownRun(places)
 	if err != nil {
 		return err
 	}
@@ -104,7 +100,10 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		e.edit = addExample
 	}
 	d := &daemon{engine: e, options: o, tokens: tokensIn(places)}
-	e.applied = d.warnOpen
+	e.applied = func(config *mcpconfig.Config) {
+		d.warnOpen(config)
+		d.lend()
+	}
 	return d.run(ctx)
 }
 
@@ -162,19 +161,6 @@ func (o *serveOptions) onLoopback() bool {
 	return err == nil && (host == "localhost" || (ip != nil && ip.IsLoopback()))
 }
 
-// lockRun makes sure that one gateway runs for a configuration.
-func lockRun(places place.Places) (func(), error) {
-	unlock, err := filelock.Try(filepath.Join(places.RunDir, "lock"))
-	if !errors.Is(err, filelock.ErrLocked) {
-		return unlock, err
-	}
-	other, readErr := readRunFile(places)
-	if readErr != nil {
-		return nil, fmt.Errorf("a gateway runs for %s already", places.ConfigDir)
-	}
-	return nil, fmt.Errorf("a gateway runs for %s already: pid %d at %s", places.ConfigDir, other.PID, other.Address)
-}
-
 func readRunFile(places place.Places) (runFile, error) {
 	var run runFile
 	data, err := os.ReadFile(runFilePath(places))
@@ -193,7 +179,9 @@ type daemon struct {
 	options serveOptions
 	tokens  *adminapi.Tokens
 	loaded  atomic.Bool
-	open    []string // servers that --no-auth was warned of; guarded by the engine's mu
+	open    []string      // servers that --no-auth was warned of; guarded by the engine's mu
+	lent    *place.Places // whose run folder leads to this gateway's, nil for none; likewise
+	leads   string        // the run folder of where the configuration folder last led; likewise
 }
 
 // run serves until ctx ends or a listener breaks.
@@ -227,6 +215,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBudget)
 	defer cancel()
 	d.log.Info().Msg("stopping")
+	d.unlend()
 	server.Shutdown(stop)
 	d.close(stop)
 	return err

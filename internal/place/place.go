@@ -48,7 +48,7 @@ func Find(configDir string, getenv func(string) string) (Places, error) {
 		ConfigDir: config,
 		StateDir:  state,
 		RunDir:    run,
-		Socket:    socketPath(run, digest, getenv),
+		Socket:    socketPath(run, filepath.Base(realPath(run)), getenv),
 		Vault:     filepath.Join(config, "vault.age"),
 		AuditDir:  filepath.Join(run, "audit"),
 	}, nil
@@ -147,12 +147,42 @@ func isDir(path string) bool {
 
 // Make creates the run folder, and the socket's, for their owner only.
 func (p Places) Make() error {
+	if _, err := os.Stat(p.RunDir); errors.Is(err, fs.ErrNotExist) {
+		if _, err := p.Unlend(); err != nil { // it leads to nothing
+			return fmt.Errorf("creating the state folder: %w", err)
+		}
+	}
 	for _, dir := range []string{p.StateDir, filepath.Dir(p.RunDir), p.RunDir, filepath.Dir(p.Socket)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("creating the state folder: %w", err)
 		}
 	}
 	return p.checkSocketDir()
+}
+
+// Lend makes the run folder of other lead to that of p, for a gateway whose
+// configuration folder leads elsewhere now. It does nothing, and reports false, when
+// other has a run folder of its own.
+func (p Places) Lend(other Places) (bool, error) {
+	mine := realPath(p.RunDir)
+	if realPath(other.RunDir) == mine {
+		return true, nil
+	}
+	err := os.Symlink(filepath.Base(mine), other.RunDir)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Unlend takes a run folder away that leads to another, and reports whether it was
+// one. It leaves alone what is a folder.
+func (p Places) Unlend() (bool, error) {
+	info, err := os.Lstat(p.RunDir)
+	if err != nil || info.Mode().Type() != fs.ModeSymlink {
+		return false, nil // there is nothing to take away
+	}
+	return true, os.Remove(p.RunDir)
 }
 
 // CheckSocket refuses a socket whose folder another user could have laid there,
@@ -169,8 +199,11 @@ func (p Places) CheckSocket() error {
 
 // checkSocketDir refuses a folder that another user could have laid there.
 func (p Places) checkSocketDir() error {
-	dir := filepath.Dir(p.Socket)
-	info, err := os.Lstat(dir)
+	dir, stat := filepath.Dir(p.Socket), os.Lstat
+	if dir == p.RunDir {
+		stat = os.Stat // it may be lent
+	}
+	info, err := stat(dir)
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,49 @@ func TestRunFolderFollowsTheRealPath(t *testing.T) {
 	}
 }
 
+// A gateway whose configuration folder's path leads elsewhere lends its run folder.
+func TestLend(t *testing.T) {
+	home := t.TempDir()
+	find := func(config string) Places {
+		t.Helper()
+		env := map[string]string{"HOME": home, "XDG_RUNTIME_DIR": home}
+		env["GARRAIA_STATE_DIR"] = filepath.Join(home, strings.Repeat("s", maxSocketPath)) // too long for a socket
+		p, err := Find(filepath.Join(home, config), environment(home, env))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	a, own := find("a"), find("own")
+	for _, p := range []Places{a, own} {
+		if err := p.Make(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ok, err := a.Lend(find("own")); ok || err != nil {
+		t.Errorf("lending to one that has its own: %v, %v", ok, err)
+	}
+	for range 2 {
+		if ok, err := a.Lend(find("b")); !ok || err != nil {
+			t.Skipf("lending: %v, %v", ok, err) // systems exist where users can't make links
+		}
+	}
+	if b := find("b"); realPath(b.RunDir) != realPath(a.RunDir) || b.Socket != a.Socket {
+		t.Errorf("it was lent %+v, want what %+v has", b, a)
+	} else if err := b.Make(); err != nil {
+		t.Error(err)
+	}
+	if was, err := find("b").Unlend(); !was || err != nil {
+		t.Errorf("taking it back: %v, %v", was, err)
+	}
+	if was, err := a.Unlend(); was || err != nil {
+		t.Errorf("taking back what wasn't lent: %v, %v", was, err)
+	}
+	if b := find("b"); b.Socket == a.Socket {
+		t.Error("it is still lent")
+	}
+}
+
 func TestSocketPathsThatFit(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
