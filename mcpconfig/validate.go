@@ -75,8 +75,7 @@ func (d *decoder) checkTargets() {
 	stdio := d.server.Transport == Stdio
 	for _, f := range d.table {
 		m, ok := d.given[f.name]
-		wrong := stdio && f.target == remoteTarget || !stdio && f.target == stdioTarget
-		if ok && wrong && f.name != "command" && f.name != "url" {
+		if ok && d.misplaced(&f) && f.name != "command" && f.name != "url" {
 			d.report(m.keyStart, CodeFieldNotApplicable, "remove it",
 				"%s means nothing for a server of type %s", m.key, d.server.Transport)
 		}
@@ -86,6 +85,14 @@ func (d *decoder) checkTargets() {
 		d.report(m.keyStart, CodeFieldNotApplicable, "add start: lazy or sharing: session, or remove it",
 			"%s means nothing for a server that is neither lazy nor each client's own", m.key)
 	}
+}
+
+// misplaced reports whether a field is for the other kind of server.
+func (d *decoder) misplaced(f *field) bool {
+	if d.server.Transport == Stdio {
+		return f.target == remoteTarget
+	}
+	return f.target == stdioTarget
 }
 
 // checkCommand reports a command that can't be run.
@@ -142,7 +149,7 @@ var clientVariable = regexp.MustCompile(
 func (d *decoder) checkReferences() {
 	for _, f := range d.table {
 		m, ok := d.given[f.name]
-		if !ok || !f.expands {
+		if !ok || !f.expands || d.misplaced(&f) {
 			continue
 		}
 		d.checkReference(m.key, m.value, false)
@@ -191,7 +198,7 @@ func (d *decoder) checkEffects() {
 	s := d.server
 	for _, f := range d.table {
 		m, ok := d.given[f.name]
-		if !ok || f.noEffect == nil {
+		if !ok || f.noEffect == nil || d.misplaced(&f) { // that was reported, and is enough
 			continue
 		}
 		if consequence := f.noEffect(s); consequence != "" {

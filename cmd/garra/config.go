@@ -78,7 +78,11 @@ func (g *globals) check(ctx context.Context, strict bool) (*checkReport, error) 
 		return nil, err
 	}
 	unstartable := startFindings(ctx, config, envbuild.SystemHost())
-	report.Findings = config.Findings.With(unstartable).With(unknown)
+	remembered, err := readIsolated(places)
+	if err != nil {
+		return nil, err
+	}
+	report.Findings = remembered.correct(config).With(unstartable).With(unknown)
 	if report.Findings == nil {
 		report.Findings = mcpconfig.Findings{}
 	}

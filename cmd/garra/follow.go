@@ -28,7 +28,8 @@ func (e *engine) reload(context.Context) error {
 		e.log.Error().Err(err).Msg("configuration refused, the last one stays")
 	case len(gone) > 0:
 		event.Message += "; " + strings.Join(gone, " and ") + " was removed, and the servers in it are stopped"
-		e.log.Warn().Strs("removed", gone).Msg("configuration applied; the servers of the files that were removed are stopped")
+		e.log.Warn().Strs("removed", gone).
+			Msg("configuration applied; the servers of the files that were removed are stopped")
 	default:
 		e.log.Info().Msg("configuration applied")
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/internal/place"
@@ -31,6 +32,20 @@ func impose(p place.Places, config *mcpconfig.Config) (map[string]bool, error) {
 		}
 	}
 	return names, nil
+}
+
+// correct makes findings say what is true of the entries that don't get the
+// environment that they ask for.
+func (i isolated) correct(config *mcpconfig.Config) mcpconfig.Findings {
+	findings := slices.Clone(config.Findings)
+	for n := range findings {
+		f := &findings[n]
+		if entry, ok := config.Server(f.Server); ok && f.Code == mcpconfig.CodeEnvInherited && i.holds(entry) {
+			f.Message = "the entry asks for garra's whole environment; since the server was restarted it runs " +
+				"without, until its entry changes"
+		}
+	}
+	return findings
 }
 
 // mark shows in what is told of a server that its entry asks for more.

@@ -71,10 +71,11 @@ func (d *daemon) lend() {
 	switch {
 	case ok:
 		d.lent = &now
-		d.log.Warn().Str("run", now.RunDir).Msg("the configuration folder leads to another one now; commands find this " +
-			"gateway there too. Its tokens stay as they are until it ends; the next one has those of that folder")
+		d.log.Warn().Str("run", now.RunDir).Msg("the configuration folder leads to another one now; commands find " +
+			"this gateway there too. Its tokens stay as they are until it ends; the next one has those of that folder")
 	case err != nil:
-		d.log.Error().Err(err).Msg("the configuration folder leads to another one now, and commands don't find this gateway")
+		d.log.Error().Err(err).Msg("the configuration folder leads to another one now, and commands don't find " +
+			"this gateway")
 	default:
 		d.log.Error().Str("run", now.RunDir).Msg("the configuration folder leads to another one now, which has a run " +
 			"folder of its own: commands look for the gateway there and don't find this one; restart `garra serve`")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/garraia/garra/internal/hide"
 	"github.com/garraia/garra/mcpconfig"
 )
 
@@ -64,20 +65,25 @@ type shownServer struct {
 	RestartDelaySecs float64  `json:"restart_delay_secs"`
 	AllowedTools     []string `json:"allowed_tools,omitempty"`
 	DeniedTools      []string `json:"denied_tools,omitempty"`
-	InheritEnv       bool     `json:"inherit_env"`
+	InheritEnv       *bool    `json:"inherit_env,omitempty"` // nil where it means nothing
 	ForwardRoots     bool     `json:"forward_roots"`
 }
 
+// show leaves out what means nothing for this kind of server.
 func show(s *mcpconfig.Server) shownServer {
-	return shownServer{
+	shown := shownServer{
 		Name: s.Name, Source: s.Origin.String(), Transport: string(s.Transport), Enabled: s.Enabled,
-		Command: s.Command, Args: hideArgs(s.Args), Cwd: s.Cwd, EnvFile: s.EnvFile,
-		Env: slices.Sorted(maps.Keys(s.Env)), URL: hideURL(s.URL), Headers: slices.Sorted(maps.Keys(s.Headers)),
 		TimeoutSecs: s.Timeout.Seconds(), CallTimeoutSecs: s.CallTimeout.Seconds(),
 		MaxRestarts: s.MaxRestarts, RestartDelaySecs: s.RestartDelay.Seconds(),
-		AllowedTools: s.AllowedTools, DeniedTools: s.DeniedTools,
-		InheritEnv: s.InheritEnv, ForwardRoots: s.ForwardRoots,
+		AllowedTools: s.AllowedTools, DeniedTools: s.DeniedTools, ForwardRoots: s.ForwardRoots,
 	}
+	if s.Transport != mcpconfig.Stdio {
+		shown.URL, shown.Headers = hide.URL(s.URL), slices.Sorted(maps.Keys(s.Headers))
+		return shown
+	}
+	shown.Command, shown.Args, shown.Cwd, shown.EnvFile = s.Command, hide.Args(s.Args), s.Cwd, s.EnvFile
+	shown.Env, shown.InheritEnv = slices.Sorted(maps.Keys(s.Env)), &s.InheritEnv
+	return shown
 }
 
 func (g *globals) printShown(servers []shownServer) error {
@@ -98,7 +104,7 @@ func (g *globals) printShown(servers []shownServer) error {
 		row("url", s.URL, s.URL != "")
 		row("headers", strings.Join(s.Headers, ", "), len(s.Headers) > 0)
 		row("disabled", "yes", !s.Enabled)
-		row("inherits env", "yes", s.InheritEnv)
+		row("inherits env", "yes", s.InheritEnv != nil && *s.InheritEnv)
 		row("forwards roots", "yes", s.ForwardRoots)
 		row("timeouts", fmt.Sprintf("%gs to start, %gs a call", s.TimeoutSecs, s.CallTimeoutSecs), true)
 		row("restarts", fmt.Sprintf("%d, the first after %gs", s.MaxRestarts, s.RestartDelaySecs), true)

@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -20,14 +22,19 @@ import (
 func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.Host) mcpconfig.Findings {
 	var findings mcpconfig.Findings
 	for _, s := range config.Servers {
-		if !s.Enabled || s.Transport != mcpconfig.Stdio {
+		if !s.Enabled {
 			continue
 		}
-		spec, err := envbuild.Build(ctx, supervisor.EntryOf(s, config.Dir), host, nil)
-		if err == nil && isItself(spec.Path) {
-			findings = append(findings, itself(s))
+		var problems envbuild.Errors
+		if s.Transport == mcpconfig.Stdio {
+			spec, err := envbuild.Build(ctx, supervisor.EntryOf(s, config.Dir), host, nil)
+			if err == nil && isItself(spec.Path) {
+				findings = append(findings, itself(s))
+			}
+			problems, _ = errors.AsType[envbuild.Errors](err)
+		} else {
+			problems = remoteProblems(s, host)
 		}
-		problems, _ := errors.AsType[envbuild.Errors](err)
 		for _, problem := range problems {
 			f := startFinding(s, problem)
 			if !slices.ContainsFunc(config.Findings.Of(s.Name), func(other mcpconfig.Finding) bool {
@@ -38,6 +45,40 @@ func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.
 		}
 	}
 	return findings
+}
+
+// remoteProblems are the references in an entry of a server at a url that can't be
+// resolved.
+func remoteProblems(s *mcpconfig.Server, host envbuild.Host) (problems envbuild.Errors) {
+	variable := func(name string) (string, bool) {
+		for _, line := range host.Env {
+			key, value, _ := strings.Cut(line, "=")
+			if key == name || runtime.GOOS == "windows" && strings.EqualFold(key, name) {
+				return value, true
+			}
+		}
+		return "", false
+	}
+	noVault := func(string) (string, error) { return "", errors.New("there is no vault") }
+	add := func(field, text string, parse func(string) (envbuild.Template, error)) {
+		template, err := parse(text)
+		if err == nil {
+			_, err = template.Expand(variable, noVault)
+		}
+		found, several := errors.AsType[envbuild.Errors](err)
+		if one, ok := errors.AsType[*envbuild.Error](err); ok && !several {
+			found = envbuild.Errors{one}
+		}
+		for _, problem := range found {
+			problem.Field = field
+			problems = append(problems, problem)
+		}
+	}
+	add("url", s.URL, envbuild.ParseTemplate)
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		add("headers."+name, s.Headers[name], envbuild.ParseValue)
+	}
+	return problems
 }
 
 // isItself reports whether a program is garra.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package hide takes out of what is shown what may be a secret: in arguments and
+// addresses, which people read, and in which some write one.
+package hide
 
 import (
 	"slices"
@@ -10,15 +12,15 @@ import (
 // hidden stands for a value that may be a secret.
 const hidden = "***"
 
-// hideArgs returns arguments without the values whose names say that they are
+// Args returns arguments without the values whose names say that they are
 // secret, such as what follows --token, and without those in URLs.
-func hideArgs(args []string) []string {
+func Args(args []string) []string {
 	shown := slices.Clone(args)
 	for i, arg := range args {
 		end := strings.IndexAny(arg, "=:")
 		switch {
 		case strings.Contains(arg, "://"):
-			shown[i] = hideURL(arg)
+			shown[i] = URL(arg)
 		case end >= 0 && saysSecret(arg[:end]):
 			shown[i] = arg[:end+1] + hide(arg[end+1:])
 		case i > 0 && strings.HasPrefix(args[i-1], "-") && saysSecret(args[i-1]) &&
@@ -29,8 +31,8 @@ func hideArgs(args []string) []string {
 	return shown
 }
 
-// hideURL returns a URL without user, password and the values in its query.
-func hideURL(url string) string {
+// URL returns a URL without user, password and the values in its query.
+func URL(url string) string {
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
 		return url

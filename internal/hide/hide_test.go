@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package hide
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestHideArgs(t *testing.T) {
 		"--next", "--key", "vault:KEY",
 		"https://***@example.com/x?k=***", "--token=${TOKEN}", "C:\\folder", "",
 	}
-	if diff := cmp.Diff(want, hideArgs(given)); diff != "" {
+	if diff := cmp.Diff(want, Args(given)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -39,7 +39,7 @@ func TestHideURL(t *testing.T) {
 		"${URL}":                                 "${URL}",
 		"https://example.com/a@b?next=http://x/": "https://example.com/a@b?next=***",
 	} {
-		if got := hideURL(given); got != want {
+		if got := URL(given); got != want {
 			t.Errorf("%s: %s, want %s", given, got, want)
 		}
 	}
