@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/catalog"
+	"github.com/garraia/garra/internal/hide"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
@@ -25,7 +26,7 @@ type ServerInfo struct {
 	State     source.State `json:"state"`
 	Since     *time.Time   `json:"since"`
 	PID       *int         `json:"pid"`
-	Tools     *int         `json:"tools"` // that clients may call; null until known
+	Tools     *int         `json:"tools"` // that clients are shown; null until known, and when they are shown none
 	Restarts  int          `json:"restarts"`
 	LastError *string      `json:"last_error"`
 	NextTry   *time.Time   `json:"next_try"`
@@ -72,6 +73,7 @@ type ServerDetail struct {
 	Problems        []string     `json:"problems"`
 	UnknownTools    []ToolRule   `json:"unknown_tools"` // rules that no tool of the server bears
 	Command         *CommandInfo `json:"command"`
+	URL             string       `json:"url,omitempty"` // of a remote server, without what may be a secret
 }
 
 // A CommandInfo says which file is run and where it was looked for.
@@ -171,7 +173,7 @@ func Offline(entry *mcpconfig.Server) ServerInfo {
 func (u *upstream) info() ServerInfo {
 	info := infoOf(u.current.Load().entry, u.src.Status())
 	tools := u.gateway.catalog.List(u.name, catalog.Tools)
-	if tools == nil {
+	if tools == nil || !info.State.Listed() { // what the catalog has may be forgotten a moment later
 		return info
 	}
 	n := 0
@@ -243,6 +245,9 @@ func (u *upstream) detail() ServerDetail {
 		ServerInfo: u.info(),
 		Tools:      []ToolInfo{}, Resources: []Raw{}, Templates: []Raw{}, Prompts: []Raw{},
 		StderrTail: []string{}, Problems: []string{}, UnknownTools: []ToolRule{},
+	}
+	if entry := u.current.Load().entry; entry.Transport != mcpconfig.Stdio {
+		d.URL = hide.URL(entry.URL)
 	}
 	if status.Command.Path != "" {
 		c := CommandInfo(status.Command)

@@ -325,3 +325,46 @@ func TestTheFirstListWaitsForASilentServerAsLongAsConfigured(t *testing.T) {
 		t.Errorf("waiting for %v", waiting)
 	}
 }
+
+// What lists of servers count is what clients are shown, in every state.
+func TestCountedToolsAreThoseThatAreShown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	crash := entry("crash")
+	crash.MaxRestarts = 0
+	off := entry("off")
+	off.Enabled = false
+	r.apply(entry("a"), crash, off)
+	c := r.connect("", `{}`)
+	agree := func(server string, state source.State, some bool) {
+		t.Helper()
+		r.state(server, state)
+		eventually(t, server+" is counted as it is shown when "+string(state), func() bool {
+			shown := 0
+			for _, name := range c.names() {
+				if strings.HasPrefix(name, server+"__") {
+					shown++
+				}
+			}
+			for _, info := range r.gateway.Servers() {
+				if info.Name != server {
+					continue
+				}
+				if info.Tools == nil {
+					return shown == 0 && !some
+				}
+				return some && *info.Tools == shown
+			}
+			return false
+		})
+	}
+	agree("a", source.Ready, true)
+	agree("crash", source.Ready, true)
+	c.request("tools/call", callParams("crash__crash", `{"code":1}`))
+	agree("crash", source.Parked, true)
+	if err := r.supervisor.Server("a").Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	agree("a", source.Stopped, false)
+	agree("off", source.Disabled, false)
+}

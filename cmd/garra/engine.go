@@ -38,6 +38,7 @@ type engine struct {
 	edit       func(*mcpconfig.Config) error // applied to what is loaded, under mu; nil for none
 	applied    func(*mcpconfig.Config)       // told of each configuration in force, under mu; nil for nobody
 	brief      bool                          // for one command, which itself says what fails
+	only       string                        // the one server that it runs; empty for all
 	closing    atomic.Bool                   // what fails from now on, fails for that reason
 
 	mu       sync.Mutex        // held while a configuration is applied; guards all below
@@ -169,9 +170,17 @@ func findingText(f mcpconfig.Finding) string {
 	return text
 }
 
-// report logs what the check of a configuration found.
+// report logs what the check of a configuration found, as far as it is about what
+// the engine runs.
 func (e *engine) report(config *mcpconfig.Config) {
-	for _, f := range config.Findings {
+	findings := config.Findings
+	if remembered, err := readIsolated(e.places); err == nil { // who needs it to be read will say so
+		findings = remembered.correct(config)
+	}
+	for _, f := range findings {
+		if e.only != "" && f.Server != "" && f.Server != e.only {
+			continue
+		}
 		event := e.log.Info()
 		switch f.Severity {
 		case mcpconfig.Error:

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
 
@@ -20,8 +21,8 @@ func newMCPInspect(g *globals) *cobra.Command {
 		Use: "inspect NAME", Short: "Show everything about a server", Args: exactArgs(1),
 		ValidArgsFunction: g.serverNames,
 		Long: `Shows everything about a server: its state, environment (names and where each
-value comes from, never values), the file that is run, tools and what was decided
-about each. When no gateway runs, the server is started for this and stopped again.
+value comes from, never values), the file that is run or the url, tools and what was
+decided about each. When no gateway runs, the server is started for this and stopped again.
 
 Exit codes: 1 for an unknown server and one that cannot be started.`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -106,6 +107,11 @@ func (g *globals) printDetail(d inspected) error {
 	row := func(name, format string, args ...any) { t.row(name, fmt.Sprintf(format, args...)) }
 	row("name", "%s (%s)", d.Name, d.Source)
 	row("state", "%s", d.State)
+	remote := d.Transport != string(mcpconfig.Stdio)
+	if remote {
+		row("transport", "%s", d.Transport)
+		row("url", "%s", d.URL)
+	}
 	if d.PID != nil {
 		row("pid", "%d", *d.PID)
 	}
@@ -125,7 +131,9 @@ func (g *globals) printDetail(d inspected) error {
 			row("searched", "%s", strings.Join(d.Command.SearchPath, ", "))
 		}
 	}
-	row("environment", "%s", strings.Join(append([]string{string(d.Env.Mode)}, withOrigins(d.Env)...), ", "))
+	if !remote { // one that garra doesn't run has none
+		row("environment", "%s", strings.Join(append([]string{string(d.Env.Mode)}, withOrigins(d.Env)...), ", "))
+	}
 	if len(d.Env.Dropped) > 0 {
 		row("dropped", "%s", strings.Join(d.Env.Dropped, ", "))
 	}

@@ -16,22 +16,25 @@ import (
 // isolationFile is where a running gateway remembers who runs isolated.
 func isolationFile(p place.Places) string { return filepath.Join(p.RunDir, "isolated.json") }
 
-// impose takes inheritEnv from the entries that don't get it, since their servers
-// were restarted in a running gateway, and returns their names. Who is no gateway
-// reads what that has remembered, and changes nothing of it.
-func impose(p place.Places, config *mcpconfig.Config) (map[string]bool, error) {
-	forced, err := supervisor.ReadIsolation(isolationFile(p))
-	if err != nil {
-		return nil, err
-	}
+// isolated reports of an entry that asks for garra's environment whether it
+// doesn't get it, since its server was restarted in a running gateway.
+type isolated func(*mcpconfig.Server) bool
+
+// readIsolated reads what the gateway of a configuration has remembered. Who is no
+// gateway changes nothing of it.
+func readIsolated(p place.Places) (isolated, error) { return supervisor.ReadIsolation(isolationFile(p)) }
+
+// impose takes inheritEnv from the entries that don't get it, and returns their
+// names.
+func (i isolated) impose(config *mcpconfig.Config) map[string]bool {
 	names := make(map[string]bool)
 	for _, entry := range config.Servers {
-		if forced(entry) {
+		if i(entry) {
 			entry.InheritEnv = false
 			names[entry.Name] = true
 		}
 	}
-	return names, nil
+	return names
 }
 
 // correct makes findings say what is true of the entries that don't get the
@@ -40,7 +43,7 @@ func (i isolated) correct(config *mcpconfig.Config) mcpconfig.Findings {
 	findings := slices.Clone(config.Findings)
 	for n := range findings {
 		f := &findings[n]
-		if entry, ok := config.Server(f.Server); ok && f.Code == mcpconfig.CodeEnvInherited && i.holds(entry) {
+		if entry, ok := config.Server(f.Server); ok && f.Code == mcpconfig.CodeEnvInherited && i(entry) {
 			f.Message = "the entry asks for garra's whole environment; since the server was restarted it runs " +
 				"without, until its entry changes"
 		}

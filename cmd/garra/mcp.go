@@ -78,8 +78,10 @@ func newMCPList(g *globals) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "list", Short: "List all servers; starts none", Args: exactArgs(0),
-		Long: `Lists all servers: the state of each, how many tools clients may call, its process,
-automatic restarts, environment, the line of its entry, and what went wrong last.
+		Long: `Lists all servers: the state of each, how many tools of it clients are shown and may
+call ("-" when they are shown none, as of one that is stopped, disabled or failed), its
+process, automatic restarts, environment, the line of its entry, and what went wrong
+last. On a terminal long names are shortened; elsewhere, and with --json, they are not.
 When no gateway runs, all of them are stopped; none is started. An entry that is not
 valid is no server: standard error says what is wrong with it.
 
@@ -117,10 +119,11 @@ func (g *globals) list(ctx context.Context) (list adminapi.Listing, err error) {
 	if err != nil {
 		return list, err
 	}
-	names, err := impose(places, config)
+	remembered, err := readIsolated(places)
 	if err != nil {
 		return list, err
 	}
+	names := remembered.impose(config)
 	list = adminapi.Listing{Servers: []gateway.ServerInfo{}, LeftOut: leftOut(config)}
 	for _, entry := range config.Servers {
 		info := gateway.Offline(entry)
@@ -174,8 +177,12 @@ func (g *globals) printServers(list adminapi.Listing) error {
 	}
 	t := g.table("NAME", "STATE", "TOOLS", "PID", "RESTARTS", "ENV", "SOURCE", "LAST ERROR")
 	for _, s := range servers {
+		mode := string(s.Env.Mode)
+		if s.Transport != string(mcpconfig.Stdio) {
+			mode = "-" // garra doesn't run it
+		}
 		t.row(s.Name, string(s.State), orDash(s.Tools), orDash(s.PID), strconv.Itoa(s.Restarts),
-			string(s.Env.Mode), s.Source, t.text(firstLine(s.LastError)))
+			mode, s.Source, t.text(firstLine(s.LastError)))
 	}
 	return t.flush()
 }

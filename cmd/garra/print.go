@@ -49,10 +49,24 @@ func (t *table) row(cells ...string) {
 	clean := make([]string, len(cells))
 	for i, cell := range cells {
 		clean[i] = strings.ReplaceAll(printable(cell), "\t", " ")
+		if t.terminal && i < len(cells)-1 {
+			clean[i] = shorten(clean[i])
+		}
 	}
 	if _, err := fmt.Fprintln(t.out, strings.Join(clean, "\t")); err != nil && t.err == nil {
 		t.err = err
 	}
+}
+
+// shorten takes the middle out of a cell that would push those after it, in every
+// line, to where nobody finds them. The beginning and the end tell names apart.
+func shorten(cell string) string {
+	const most, end = 40, 16
+	runes := []rune(cell)
+	if len(runes) <= most {
+		return cell
+	}
+	return string(runes[:most-end-1]) + "…" + string(runes[len(runes)-end:])
 }
 
 // text cuts what is long on a terminal, to one line of a bearable length.

@@ -34,7 +34,8 @@ func (g *globals) private(ctx context.Context, only string, brief bool) (*engine
 	if err != nil {
 		return nil, err
 	}
-	e.edit = func(config *mcpconfig.Config) error { return e.privately(config, only) }
+	e.only = only
+	e.edit = e.privately
 	if err = e.load(); err != nil {
 		e.close(ctx)
 		return nil, err
@@ -45,8 +46,9 @@ func (g *globals) private(ctx context.Context, only string, brief bool) (*engine
 // privately makes a configuration that of a private gateway: who runs isolated for
 // the gateway that was stopped, does so here, and with only there is one server.
 // That this one exists matters at first; after an edit it may be gone.
-func (e *engine) privately(config *mcpconfig.Config, only string) error {
-	names, err := impose(e.places, config)
+func (e *engine) privately(config *mcpconfig.Config) error {
+	only := e.only
+	remembered, err := readIsolated(e.places)
 	if err != nil {
 		return err
 	}
@@ -56,7 +58,7 @@ func (e *engine) privately(config *mcpconfig.Config, only string) error {
 			return noServer(config, only, e.places.ConfigDir)
 		}
 	}
-	e.isolated = names
+	e.isolated = remembered.impose(config)
 	return nil
 }
 
