@@ -22,7 +22,9 @@ type isolated func(*mcpconfig.Server) bool
 
 // readIsolated reads what the gateway of a configuration has remembered. Who is no
 // gateway changes nothing of it.
-func readIsolated(p place.Places) (isolated, error) { return supervisor.ReadIsolation(isolationFile(p)) }
+func readIsolated(p place.Places) (isolated, error) {
+	return supervisor.ReadIsolation(isolationFile(p))
+}
 
 // impose takes inheritEnv from the entries that don't get it, and returns their
 // names.
