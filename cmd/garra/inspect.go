@@ -22,7 +22,8 @@ func newMCPInspect(g *globals) *cobra.Command {
 		ValidArgsFunction: g.serverNames,
 		Long: `Shows everything about a server: its state, environment (names and where each
 value comes from, never values), the file that is run or the url, tools and what was
-decided about each. When no gateway runs, the server is started for this and stopped again.
+decided about each. When no gateway runs, the server is started for this and stopped
+again.
 
 Exit codes: 1 for an unknown server and one that cannot be started.`,
 		RunE: func(c *cobra.Command, args []string) error {
