@@ -3,6 +3,7 @@
 package gateway_test
 
 import (
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,11 @@ func (c *client) pid(tool string) int {
 	return pid
 }
 
-func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+// alive reports whether a process runs, where a system can tell by signal 0.
+func alive(pid int) bool {
+	process, err := os.FindProcess(pid)
+	return err == nil && process.Signal(syscall.Signal(0)) == nil
+}
 
 func TestEachClientHasItsOwnProcess(t *testing.T) {
 	t.Parallel()
