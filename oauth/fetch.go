@@ -92,7 +92,10 @@ func (a *Account) fetch(ctx Context, what, address string, into any) error {
 
 // protocolVersion is the revision of MCP whose authorization this is; servers
 // may look at it when they are asked for their metadata.
-const protocolVersion = "2025-11-25"
+const (
+	protocolVersion  = "2025-11-25"
+	statelessVersion = "2026-07-28" // of servers without a handshake
+)
 
 func userAgent() string { return "garra/" + version.String() }
 

@@ -5,6 +5,7 @@ package oauth
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,37 +19,84 @@ const (
 	headerRevision = "Mcp-Protocol-Version"
 )
 
-// questions are what a client says first. Some servers let anybody in, and want a
-// token only of who asks for something.
-func questions() []string {
-	return []string{
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + protocolVersion +
-			`","capabilities":{},"clientInfo":{"name":"garra","version":"` + version.String() + `"}}}`,
-		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`,
+// A question is a message that a client sends.
+type question struct {
+	body   string
+	header http.Header // that goes with it; may be nil
+}
+
+// greeting is what a client says first, in the era with a handshake. Some servers
+// let anybody in, and want a token only of who asks for something.
+func greeting() []question {
+	return []question{
+		{body: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + protocolVersion +
+			`","capabilities":{},"clientInfo":{"name":"garra","version":"` + version.String() + `"}}}`},
+		{body: `{"jsonrpc":"2.0","method":"notifications/initialized"}`},
+		{body: `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`},
 	}
 }
 
+// inquiry is the same in the era without one (MCP 2026-07-28, "Transports").
+func inquiry() (list []question) {
+	const meta = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"` + statelessVersion +
+		`","io.modelcontextprotocol/clientCapabilities":{}}}`
+	for i, method := range []string{"server/discover", "tools/list"} {
+		list = append(list, question{
+			body:   fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, i+1, method, meta),
+			header: http.Header{headerRevision: {statelessVersion}, "Mcp-Method": {method}},
+		})
+	}
+	return list
+}
+
 // probe asks the server for its challenge, and returns none when it makes none;
-// answered is set when it did all that it was asked without a token.
+// answered is set when it did all that it was asked without a token. A server that
+// knows no handshake is asked without one.
 func (a *Account) probe(ctx Context) (c Challenge, answered bool, err error) {
+	res, err := a.ask(ctx, greeting())
+	if err == nil && isUnknown(res) {
+		res, err = a.ask(ctx, inquiry())
+	}
+	if err != nil {
+		return c, false, err
+	}
+	if isSuccess(res) {
+		return c, true, nil
+	}
+	c, _ = ReadChallenge(res.Header)
+	return c, false, nil
+}
+
+func isSuccess(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode < 300 }
+
+// isUnknown reports whether a server answers so to what it doesn't know.
+func isUnknown(res *http.Response) bool {
+	switch res.StatusCode {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+		_, challenged := ReadChallenge(res.Header)
+		return !challenged
+	}
+	return false
+}
+
+// ask asks one question after the other, until the server refuses one, and returns
+// the last answer.
+func (a *Account) ask(ctx Context, questions []question) (last *http.Response, err error) {
 	session := make(http.Header)
-	for i, question := range questions() {
-		res, err := a.put(ctx, http.MethodPost, question, session)
-		if err != nil {
-			return c, false, err
+	for _, q := range questions {
+		header := session.Clone()
+		maps.Copy(header, q.header)
+		last, err = a.put(ctx, http.MethodPost, q.body, header)
+		if err != nil || !isSuccess(last) {
+			return last, err
 		}
-		if id := res.Header.Get(headerSession); i == 0 && id != "" {
+		if id := last.Header.Get(headerSession); id != "" && len(session) == 0 {
 			session.Set(headerSession, id)
 			defer a.leave(ctx, session)
 		}
 		session.Set(headerRevision, protocolVersion)
-		if res.StatusCode < 200 || res.StatusCode >= 300 {
-			c, _ = ReadChallenge(res.Header)
-			return c, false, nil
-		}
 	}
-	return c, true, nil
+	return last, nil
 }
 
 // put makes a request without a token. Of the answer only its head is kept.

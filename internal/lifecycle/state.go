@@ -18,7 +18,7 @@ func moves(from source.State) []source.State {
 	case source.Starting:
 		return []source.State{source.Ready, source.Backoff, source.Parked, source.Failed, source.Stopping}
 	case source.Ready:
-		return []source.State{source.Backoff, source.Parked, source.Stopping}
+		return []source.State{source.Backoff, source.Parked, source.Failed, source.Stopping}
 	case source.Backoff, source.Parked, source.Failed:
 		return []source.State{source.Starting, source.Stopped, source.Disabled}
 	case source.Stopping:

@@ -5,13 +5,18 @@
 package e2e
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,11 +70,10 @@ func runBehindGarra(garra, fixture, era, url string) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left is the system's to remove
-	err = serveRemote(garra, dir, era, url, func(address string) error {
-		client := exec.Command(fixture, "http://"+address+"/mcp/remote")
-		client.Stdout, client.Stderr = os.Stdout, os.Stderr
-		return client.Run()
-	})
+	g := &behind{garra: garra, fixture: fixture, dir: dir}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err = g.serve(ctx, entryBehind(era, url))
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}
@@ -80,25 +84,43 @@ func runBehindGarra(garra, fixture, era, url string) int {
 	return 0
 }
 
-// serveRemote runs a gateway of one server at a url while use runs.
-func serveRemote(garra, dir, era, url string, use func(address string) error) error {
-	entry := map[string]any{"url": url, "protocolEra": era}
+// entryBehind is the entry of the suite's server. The suite says in a variable who
+// its client is registered as, in the scenarios where it is.
+func entryBehind(era, url string) map[string]any {
+	var registered struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	// No variable, or one without them, is no registered client.
+	_ = json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &registered)
+	oauth := map[string]any{"clientMetadataUrl": "https://conformance-test.local/client-metadata.json"}
+	if registered.ID != "" {
+		oauth = map[string]any{"clientId": registered.ID, "clientSecret": registered.Secret}
+	}
+	return map[string]any{"url": url, "protocolEra": era, "oauth": oauth}
+}
+
+// A behind is the client under test: garra, what drives it, and the folder of both.
+type behind struct{ garra, fixture, dir string }
+
+// command is one of garra's.
+func (b *behind) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, b.garra, append(args, "--config-dir", b.dir)...)
+	cmd.Env = append(os.Environ(), "GARRAIA_STATE_DIR="+b.dir, "HOME="+b.dir)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// serve runs a gateway of one server while the fixture does its scenario.
+func (b *behind) serve(ctx context.Context, entry map[string]any) error {
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"remote": entry}})
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "mcp.json"), config, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(b.dir, "mcp.json"), config, 0o600); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	command := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, garra, append(args, "--config-dir", dir)...)
-		cmd.Env = append(os.Environ(), "GARRAIA_STATE_DIR="+dir, "HOME="+dir)
-		cmd.Stderr = os.Stderr
-		return cmd
-	}
-	serve := command("serve", "--listen", "127.0.0.1:0", "--no-auth")
+	serve := b.command(ctx, "serve", "--listen", "127.0.0.1:0", "--no-auth")
 	if err := serve.Start(); err != nil {
 		return err
 	}
@@ -106,25 +128,103 @@ func serveRemote(garra, dir, era, url string, use func(address string) error) er
 		_ = serve.Process.Signal(syscall.SIGTERM) // gone is as good
 		_ = serve.Wait()                          // its log says what was wrong
 	}()
-	out, err := command("config", "path", "--json").Output()
+	address, err := b.address(ctx, serve.Process.Pid)
 	if err != nil {
 		return err
+	}
+	return b.drive(ctx, "http://"+address+"/mcp/remote")
+}
+
+// address waits until the gateway says where it listens.
+func (b *behind) address(ctx context.Context, pid int) (string, error) {
+	out, err := b.command(ctx, "config", "path", "--json").Output()
+	if err != nil {
+		return "", err
 	}
 	var places struct {
 		RunDir string `json:"run_dir"`
 	}
 	if err := json.Unmarshal(out, &places); err != nil {
-		return err
+		return "", err
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for ctx.Err() == nil {
 		var running runFile
 		text, err := os.ReadFile(filepath.Join(places.RunDir, "run.json"))
-		if err == nil && json.Unmarshal(text, &running) == nil && running.PID == serve.Process.Pid {
-			return use(running.Address)
+		if err == nil && json.Unmarshal(text, &running) == nil && running.PID == pid {
+			return running.Address, nil
 		}
 		<-look.C
 	}
-	return errors.New("the gateway is not there")
+	return "", errors.New("the gateway is not there")
+}
+
+// adviceToLogIn is the command in what garra says of a server that wants a login,
+// as the fixture prints it.
+var adviceToLogIn = regexp.MustCompile("garra mcp login remote((?: --scope [^ `]+)*)`")
+
+// maxLogins is how often a person follows the advice to log in.
+const maxLogins = 3
+
+// drive lets the fixture do its scenario, and does what a person would whom garra
+// tells to log in.
+func (b *behind) drive(ctx context.Context, url string) error {
+	said, err := b.scenario(ctx, url)
+	for range maxLogins {
+		advice := adviceToLogIn.FindStringSubmatch(said)
+		if err == nil || advice == nil {
+			return err
+		}
+		if said, err = b.logIn(ctx, strings.Fields(advice[1])); err == nil {
+			said, err = b.scenario(ctx, url)
+		}
+	}
+	return err
+}
+
+// scenario runs the fixture and returns what it said. The fixture doesn't show a
+// result that is an error; where that is what the scenario is about, the tool is
+// called once more.
+func (b *behind) scenario(ctx context.Context, url string) (said string, err error) {
+	var stderr bytes.Buffer
+	client := exec.CommandContext(ctx, b.fixture, url)
+	client.Stdout, client.Stderr = os.Stdout, io.MultiWriter(os.Stderr, &stderr)
+	err = client.Run()
+	if err != nil || os.Getenv("MCP_CONFORMANCE_SCENARIO") != "auth/scope-step-up" {
+		return stderr.String(), err
+	}
+	again := b.command(ctx, "mcp", "call", "remote", "test-tool")
+	again.Stderr = nil // which is read here
+	result, err := again.CombinedOutput()
+	return string(result), err
+}
+
+var loginPage = regexp.MustCompile(`https?://\S+response_type=code\S*`)
+
+// logIn logs in, with a browser that goes where it is sent: the suite's
+// authorization server asks nobody.
+func (b *behind) logIn(ctx context.Context, scopes []string) (said string, err error) {
+	login := b.command(ctx, append([]string{"mcp", "login", "remote", "--no-browser"}, scopes...)...)
+	login.Stderr = nil // which is read here
+	stderr, err := login.StderrPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := login.Start(); err != nil {
+		return "", err
+	}
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		fmt.Fprintln(os.Stderr, lines.Text())
+		said += lines.Text() + "\n"
+		page := loginPage.FindString(lines.Text())
+		if page == "" {
+			continue
+		}
+		if res, err := http.Get(page); err == nil { // what is wrong with it, garra says
+			res.Body.Close()
+		}
+	}
+	return said, login.Wait()
 }

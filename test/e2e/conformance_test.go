@@ -43,19 +43,24 @@ func TestConformance(t *testing.T) {
 	if build.code != 0 {
 		t.Fatalf("building the fixture: %s", build.stderr)
 	}
+	greeted, stateless := serveFixture(t, h, fixture, "-stateless=false"), serveFixture(t, h, fixture)
 	h.configure(map[string]entry{
-		"fixture": {"command": fixture},
-		"legacy":  {"command": fixture, "protocolEra": "legacy", "forwardRoots": true},
-		"modern":  {"command": fixture, "protocolEra": "modern", "forwardRoots": true},
+		"fixture":     {"command": fixture},
+		"greeted-web": {"url": greeted, "protocolEra": "legacy", "forwardRoots": true},
+		"modern-web":  {"url": stateless, "protocolEra": "modern", "forwardRoots": true},
+		"legacy":      {"command": fixture, "protocolEra": "legacy", "forwardRoots": true},
+		"modern":      {"command": fixture, "protocolEra": "modern", "forwardRoots": true},
 	})
 	g := h.serve("--no-auth")
 
-	const handshake, stateless = "2025-11-25", "2026-07-28"
-	direct := conformance(t, h, suite{"direct", handshake, "conformance-baseline.yml"}, serveFixture(t, h, fixture))
-	through := conformance(t, h, suite{"through", handshake, "conformance-baseline.yml"}, g.url("fixture"))
-	conformance(t, h, suite{"modern", stateless, "conformance-baseline.yml"}, g.url("modern"))
-	conformance(t, h, suite{"legacy-server", stateless, "conformance-legacy-server.yml"}, g.url("legacy"))
-	conformance(t, h, suite{"modern-server", handshake, "conformance-modern-server.yml"}, g.url("modern"))
+	const before, since = "2025-11-25", "2026-07-28"
+	direct := conformance(t, h, suite{"direct", before, "conformance-baseline.yml"}, greeted)
+	through := conformance(t, h, suite{"through", before, "conformance-baseline.yml"}, g.url("fixture"))
+	conformance(t, h, suite{"modern", since, "conformance-baseline.yml"}, g.url("modern"))
+	conformance(t, h, suite{"legacy-server", since, "conformance-legacy-server.yml"}, g.url("legacy"))
+	conformance(t, h, suite{"modern-server", before, "conformance-modern-server.yml"}, g.url("modern"))
+	conformance(t, h, suite{"greeted-web", before, "conformance-baseline.yml"}, g.url("greeted-web"))
+	conformance(t, h, suite{"modern-web", since, "conformance-baseline.yml"}, g.url("modern-web"))
 
 	missing := maps.Clone(direct)
 	for scenario, passed := range through {
@@ -69,7 +74,7 @@ func TestConformance(t *testing.T) {
 }
 
 // serveFixture runs the fixture over HTTP until the end of the test.
-func serveFixture(t *testing.T, h *home, fixture string) (url string) {
+func serveFixture(t *testing.T, h *home, fixture string, flags ...string) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -77,7 +82,7 @@ func serveFixture(t *testing.T, h *home, fixture string) (url string) {
 	}
 	address := l.Addr().String()
 	l.Close()
-	cmd := h.program(fixture, "-http="+address, "-stateless=false")
+	cmd := h.program(fixture, append(flags, "-http="+address)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +100,7 @@ func serveFixture(t *testing.T, h *home, fixture string) (url string) {
 	return "http://" + address + "/"
 }
 
-var summary = regexp.MustCompile(`(?m)^[✓✗] ([-\w.]+): (\d+) passed, (\d+) failed`)
+var summary = regexp.MustCompile(`(?m)^[✓✗] ([-\w./]+): (\d+) passed, (\d+) failed`)
 
 // A suite is one run of the conformance suite.
 type suite struct {
