@@ -34,6 +34,16 @@ type ServerInfo struct {
 	Memory    MemoryInfo   `json:"memory"`
 	Sandbox   SandboxInfo  `json:"sandbox"`
 	Noise     int          `json:"noise"` // lines on standard output that were no messages
+	Sharing   string       `json:"sharing"`
+	Holders   []HolderInfo `json:"holders,omitempty"` // clients that have a process of their own
+}
+
+// A HolderInfo is a client's own process of a server.
+type HolderInfo struct {
+	Holder string       `json:"holder"` // one session, or all with one token; it doesn't tell which
+	State  source.State `json:"state"`
+	Since  *time.Time   `json:"since"`
+	PID    *int         `json:"pid"`
 }
 
 // An EnvInfo says what is in a server's environment, by name.
@@ -172,6 +182,7 @@ func Offline(entry *mcpconfig.Server) ServerInfo {
 
 func (u *upstream) info() ServerInfo {
 	info := infoOf(u.current.Load().entry, u.src.Status())
+	info.Holders = u.holders()
 	tools := u.gateway.catalog.List(u.name, catalog.Tools)
 	if tools == nil || !info.State.Listed() { // what the catalog has may be forgotten a moment later
 		return info
@@ -186,6 +197,21 @@ func (u *upstream) info() ServerInfo {
 	return info
 }
 
+// holders are the clients that have a process of their own.
+func (u *upstream) holders() (list []HolderInfo) {
+	f := u.forker()
+	if f == nil {
+		return nil
+	}
+	for _, holder := range f.Holders() {
+		if src := f.Held(holder); src != nil {
+			status := src.Status()
+			list = append(list, HolderInfo{holder, status.State, timeOrNull(status.Since), intOrNull(status.PID)})
+		}
+	}
+	return list
+}
+
 func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 	info := ServerInfo{
 		Name: entry.Name, Transport: string(entry.Transport), Source: entry.Origin.String(),
@@ -196,7 +222,7 @@ func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 		Sandbox: SandboxInfo{
 			Mode: string(entry.Sandbox.Mode), Effective: "off", Unenforced: []string{"files", "network"},
 		},
-		PID: intOrNull(status.PID),
+		PID: intOrNull(status.PID), Sharing: string(entry.Sharing),
 	}
 	if f := status.LastError; f != nil {
 		text := f.Message

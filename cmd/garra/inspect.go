@@ -116,6 +116,13 @@ func (g *globals) printDetail(d inspected) error {
 	if d.PID != nil {
 		row("pid", "%d", *d.PID)
 	}
+	for _, h := range d.Holders {
+		pid := "no process"
+		if h.PID != nil {
+			pid = fmt.Sprintf("pid %d", *h.PID)
+		}
+		row("client's own", "%s, %s (%s)", h.State, pid, h.Holder)
+	}
 	if d.LastError != nil {
 		row("last error", "%s", strings.ReplaceAll(*d.LastError, "\n", " / "))
 	}
