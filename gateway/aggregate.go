@@ -57,15 +57,7 @@ func (g *Gateway) signature() Raw {
 // isItself reports whether a server is this gateway: one that serves its own tools
 // would have more of them each time it lists them.
 func (g *Gateway) isItself(hello *source.Hello) bool {
-	result, err := protocol.ParseObject(hello.Result)
-	if err != nil {
-		return false
-	}
-	meta, err := protocol.ParseObject(result.Get("_meta"))
-	if err != nil {
-		return false
-	}
-	id, err := protocol.Text(meta.Get(metaInstance))
+	id, err := protocol.Text(protocol.MetaValue(hello.Result, metaInstance))
 	return err == nil && id == g.id
 }
 

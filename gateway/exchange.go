@@ -43,15 +43,7 @@ func progressToken(params Raw) protocol.ID {
 	if !mayHold(params, "progressToken") {
 		return protocol.ID{}
 	}
-	obj, err := protocol.ParseObject(params)
-	if err != nil {
-		return protocol.ID{}
-	}
-	meta, err := protocol.ParseObject(obj.Get("_meta"))
-	if err != nil {
-		return protocol.ID{}
-	}
-	token, err := protocol.ParseID(meta.Get("progressToken"))
+	token, err := protocol.ParseID(protocol.MetaValue(params, "progressToken"))
 	if err != nil {
 		return protocol.ID{}
 	}

@@ -33,7 +33,7 @@ func ReadEnvelope(params Raw) (*Envelope, error) {
 	if !bytes.Contains(params, []byte("protocolVersion")) {
 		return nil, nil
 	}
-	meta := metaOf(params)
+	meta := Meta(params)
 	if meta == nil {
 		return nil, nil
 	}
@@ -55,12 +55,12 @@ func ReadEnvelope(params Raw) (*Envelope, error) {
 	return e, nil
 }
 
-// metaOf returns the _meta of params, nil when there is none.
-func metaOf(params Raw) *Object {
-	if params == nil {
+// Meta returns the _meta of params or a result, nil when there is none.
+func Meta(of Raw) *Object {
+	if of == nil {
 		return nil
 	}
-	obj, err := ParseObject(params)
+	obj, err := ParseObject(of)
 	if err != nil {
 		return nil
 	}
@@ -69,6 +69,15 @@ func metaOf(params Raw) *Object {
 		return nil
 	}
 	return meta
+}
+
+// MetaValue returns a member of the _meta of params or a result, nil when there is
+// none.
+func MetaValue(of Raw, name string) Raw {
+	if meta := Meta(of); meta != nil {
+		return meta.Get(name)
+	}
+	return nil
 }
 
 // Put writes the envelope into the params of a request, instead of the one that
@@ -88,7 +97,7 @@ func (e *Envelope) Put(params Raw) Raw {
 
 // Open takes the envelope out of the params of a request.
 func Open(params Raw) Raw {
-	if metaOf(params) == nil {
+	if Meta(params) == nil {
 		return params
 	}
 	return editMeta(params, func(meta *Object) {

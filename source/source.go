@@ -110,11 +110,7 @@ func (h *Hello) ServerInfo() protocol.Raw {
 	if info := result.Get("serverInfo"); info != nil {
 		return info
 	}
-	meta, err := protocol.ParseObject(result.Get("_meta"))
-	if err != nil {
-		return nil
-	}
-	return meta.Get(protocol.MetaServerInfo)
+	return protocol.MetaValue(h.Result, protocol.MetaServerInfo)
 }
 
 // DeclaresChanges reports whether the server said that it announces changes of
