@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 )
 
 const (
@@ -103,7 +105,7 @@ func (r *eventReader) field(e *event, name, value string) {
 	case "event":
 		e.kind = value
 	case "id":
-		if !bytes.ContainsRune([]byte(value), 0) {
+		if !strings.ContainsFunc(value, unicode.IsControl) { // no header could hold it
 			r.pending = value
 		}
 	case "retry":

@@ -50,6 +50,7 @@ func TestEvents(t *testing.T) {
 		{"an id with empty data", "id: 1\ndata:\n\n", []string{"|1|"}, "1"},
 		{"an id that is taken back", "id: 1\n\nid\n\n", nil, ""},
 		{"an id with NUL", "id: 1\n\nid: a\x00b\n\n", nil, "1"},
+		{"an id that no header can hold", "id: 1\n\nid: a\x1bb\n\n", nil, "1"},
 		{"an id of no event", "id: 1\n\nid: 2\ndata: a", nil, "1"},
 		{"comments", ": c\n:\ndata: a\n: c\n\n", []string{"||a"}, ""},
 		{"unknown fields", "x: 1\nDATA: 2\ndata: a\nnothing\n\n", []string{"||a"}, ""},

@@ -125,11 +125,15 @@ func TestCallsWait(t *testing.T) {
 	down.Store(true)
 	w := serve(t, &script{
 		call: func(w http.ResponseWriter, _ *http.Request, id Raw) { answerJSON(w, id, `{"fine":true}`) },
-		post: func(w http.ResponseWriter, _ *http.Request, _ *protocol.Message) bool {
-			if down.Load() {
-				w.WriteHeader(http.StatusServiceUnavailable)
+		post: func(w http.ResponseWriter, _ *http.Request, m *protocol.Message) bool {
+			if !down.Load() {
+				return false
 			}
-			return down.Load()
+			w.WriteHeader(http.StatusServiceUnavailable)
+			if m.Method == protocol.MethodInitialize { // in words of the protocol it is no more than that
+				_, _ = w.Write(protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInternal, "down")).Append(nil))
+			}
+			return true
 		},
 	})
 	r := newRig(t)

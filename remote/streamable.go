@@ -76,7 +76,7 @@ func (s *streamable) send(ctx Context, p *parcel) *mishap {
 		method: http.MethodPost, accept: typeJSON + ", " + typeStream, header: s.header(p.header), parcel: p,
 	})
 	switch {
-	case m != nil && m.answer != nil:
+	case m != nil && m.answer != nil && !(m.status >= http.StatusInternalServerError && p.introduces()):
 		s.inlet.take(m.answer, p.call)
 		return nil
 	case m != nil:

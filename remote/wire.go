@@ -76,6 +76,12 @@ const (
 
 var errAbandoned = errors.New("the message is not to be sent any more")
 
+// introduces reports whether the message asks the server to introduce itself. What
+// it answers with a status of its own fault, it may answer otherwise in a moment.
+func (p *parcel) introduces() bool {
+	return p.message.Method == protocol.MethodInitialize || p.message.Method == protocol.MethodDiscover
+}
+
 // abandon reports whether the server certainly didn't get the parcel, and makes
 // sure that it won't.
 func (p *parcel) abandon() bool {
