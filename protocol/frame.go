@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // DefaultMaxFrame is the largest frame, in bytes, that a [Reader] returns when
@@ -42,8 +43,10 @@ func (e *TooLargeError) Error() string {
 // A Reader reads newline-delimited frames. It holds one frame at most and is
 // for one goroutine.
 type Reader struct {
-	src *bufio.Reader
-	max int64
+	in     source
+	src    *bufio.Reader // of in
+	max    int64
+	chunks sync.Pool // that no pile uses: most of what a large result costs is memory that was not used before
 }
 
 // NewReader returns a Reader on src that returns frames of at most limit bytes
@@ -52,8 +55,29 @@ func NewReader(src io.Reader, limit int64) *Reader {
 	if limit <= 0 {
 		limit = DefaultMaxFrame
 	}
-	return &Reader{src: bufio.NewReaderSize(src, readBuffer), max: limit}
+	r := &Reader{in: source{Reader: src}, max: limit}
+	r.src = bufio.NewReaderSize(&r.in, readBuffer)
+	return r
 }
+
+// A source is what is read, behind bytes that were read too early.
+type source struct {
+	io.Reader
+	early []byte
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	if len(s.early) == 0 {
+		return s.Reader.Read(p)
+	}
+	n := copy(p, s.early)
+	s.early = s.early[n:]
+	return n, nil
+}
+
+// unread puts bytes back that were read last.
+func (s *source) unread(p []byte) { s.early = append(bytes.Clone(p), s.early...) }
 
 // Next returns the next line that is not blank, without its line end, a byte
 // order mark and surrounding white space. The slice is the caller's to keep.
@@ -73,35 +97,57 @@ func (r *Reader) Next() ([]byte, error) {
 
 // line reads up to and including the next newline.
 func (r *Reader) line() ([]byte, error) {
-	var before pile
-	for {
-		part, err := r.src.ReadSlice('\n')
-		if err == nil || errors.Is(err, io.EOF) {
-			return r.last(&before, part, err)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, err
-		}
-		before.add(part)
-		if before.size > r.max {
-			return nil, r.skip(&before)
-		}
-	}
-}
-
-// last joins the end of a line to what was read of it before.
-func (r *Reader) last(before *pile, part []byte, err error) ([]byte, error) {
-	size := before.size + int64(len(part))
-	if size > r.max+1 { // the newline is not counted
+	part, err := r.src.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return r.long(part)
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case int64(len(part)) > r.max+1: // the newline is not counted
 		s := newTopScanner()
-		before.each(s.write)
 		s.write(part)
-		return nil, s.tooLarge(size, r.max)
-	}
-	if size == 0 {
+		return nil, s.tooLarge(int64(len(part)), r.max)
+	case len(part) == 0:
 		return nil, err // at the end of the stream
 	}
-	return before.join(part), nil
+	return bytes.Clone(part), nil
+}
+
+// long reads the rest of a line that doesn't fit in the buffer, which is empty
+// now: the pile is read into directly.
+func (r *Reader) long(begin []byte) ([]byte, error) {
+	p := pile{unused: &r.chunks}
+	defer p.free()
+	p.add(begin)
+	for p.size <= r.max+1 {
+		room := p.room()
+		n, err := r.in.Read(room)
+		end := bytes.IndexByte(room[:n], '\n') + 1
+		switch {
+		case end > 0:
+			r.in.unread(room[end:n])
+			p.take(end)
+			return r.whole(&p)
+		case err == nil:
+			p.take(n)
+		case errors.Is(err, io.EOF):
+			p.take(n)
+			return r.whole(&p)
+		default:
+			return nil, err
+		}
+	}
+	return nil, r.skip(&p)
+}
+
+// whole is a long line, or why it can't be had.
+func (r *Reader) whole(p *pile) ([]byte, error) {
+	if p.size > r.max+1 {
+		s := newTopScanner()
+		p.each(s.write)
+		return nil, s.tooLarge(p.size, r.max)
+	}
+	return p.join(), nil
 }
 
 // skip reads on to the end of an overlong line without storing it, looking for
@@ -125,47 +171,69 @@ func (r *Reader) skip(begin *pile) error {
 	}
 }
 
-// The sizes of a pile's chunks, in bytes.
-const (
-	firstChunk = 256 << 10
-	maxChunk   = 8 << 20
-)
+// chunkSize is the size of a pile's chunks, in bytes.
+const chunkSize = 256 << 10
 
 // A pile collects the parts of a long line. Growing one slice instead would copy
 // each byte several times.
 type pile struct {
-	chunks [][]byte
+	unused *sync.Pool // of chunks
+	chunks []*[chunkSize]byte
+	last   int // bytes in the last chunk
 	size   int64
+}
+
+// room returns where the next bytes go, which is never empty; take says how many
+// came.
+func (p *pile) room() []byte {
+	if len(p.chunks) == 0 || p.last == chunkSize {
+		chunk, ok := p.unused.Get().(*[chunkSize]byte)
+		if !ok {
+			chunk = new([chunkSize]byte)
+		}
+		p.chunks, p.last = append(p.chunks, chunk), 0
+	}
+	return p.chunks[len(p.chunks)-1][p.last:]
+}
+
+func (p *pile) take(n int) {
+	p.last += n
+	p.size += int64(n)
 }
 
 // add copies a part.
 func (p *pile) add(part []byte) {
-	p.size += int64(len(part))
 	for len(part) > 0 {
-		last := len(p.chunks) - 1
-		if last < 0 || len(p.chunks[last]) == cap(p.chunks[last]) {
-			p.chunks = append(p.chunks, make([]byte, 0, min(firstChunk<<min(len(p.chunks), 8), maxChunk)))
-			last++
-		}
-		chunk := p.chunks[last]
-		n := min(len(part), cap(chunk)-len(chunk))
-		p.chunks[last] = append(chunk, part[:n]...)
+		n := copy(p.room(), part)
+		p.take(n)
 		part = part[n:]
 	}
 }
 
-// each hands out the chunks in order.
+// each hands out the parts in order.
 func (p *pile) each(take func([]byte)) {
-	for _, chunk := range p.chunks {
-		take(chunk)
+	for i, chunk := range p.chunks {
+		if i == len(p.chunks)-1 {
+			take(chunk[:p.last])
+		} else {
+			take(chunk[:])
+		}
 	}
 }
 
-// join returns everything and the last part as one slice of its own.
-func (p *pile) join(part []byte) []byte {
-	line := make([]byte, 0, p.size+int64(len(part)))
-	p.each(func(chunk []byte) { line = append(line, chunk...) })
-	return append(line, part...)
+// join returns everything as one slice of its own.
+func (p *pile) join() []byte {
+	parts := make([][]byte, 0, len(p.chunks))
+	p.each(func(part []byte) { parts = append(parts, part) })
+	return bytes.Join(parts, nil)
+}
+
+// free gives the chunks back.
+func (p *pile) free() {
+	for _, chunk := range p.chunks {
+		p.unused.Put(chunk)
+	}
+	p.chunks = nil
 }
 
 // trim takes off white space and a UTF-8 byte order mark.

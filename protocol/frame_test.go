@@ -99,7 +99,10 @@ func TestReaderGivesUpOnALineWithoutEnd(t *testing.T) {
 
 type zeros struct{}
 
-func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
 
 // FuzzReader holds that frames never hold a newline or exceed the limit, and
 // that nothing but white space and overlong lines is lost.
@@ -131,3 +134,39 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// Lines of all lengths around the sizes of buffers come out as they went in, however
+// they are cut.
+func TestReaderKeepsLinesOfAllLengths(t *testing.T) {
+	t.Parallel()
+	var want [][]byte
+	var text bytes.Buffer
+	for i, n := range []int{
+		1, readBuffer - 1, readBuffer, readBuffer + 1, 3, 2*readBuffer + 7, chunkSize - 1, chunkSize, chunkSize + 1,
+		5, 3*chunkSize + 11, readBuffer + 2, 9, chunkSize * 2, 1, 1,
+	} {
+		line := bytes.Repeat([]byte{byte('a' + i)}, n)
+		want = append(want, line)
+		text.Write(append(line, '\n'))
+	}
+	for _, size := range []int{1 << 20, 1000, chunkSize + 3, readBuffer} {
+		r := NewReader(&pieces{bytes.NewReader(text.Bytes()), size}, 0)
+		for i, line := range want {
+			got, err := r.Next()
+			if err != nil || !bytes.Equal(got, line) {
+				t.Fatalf("in pieces of %d: line %d has %d bytes, want %d (%v)", size, i, len(got), len(line), err)
+			}
+		}
+		if _, err := r.Next(); !errors.Is(err, io.EOF) {
+			t.Errorf("in pieces of %d: %v at the end", size, err)
+		}
+	}
+}
+
+// pieces reads in pieces of at most a size.
+type pieces struct {
+	io.Reader
+	size int
+}
+
+func (p *pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), p.size)]) }
