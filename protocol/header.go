@@ -75,6 +75,9 @@ type HeaderParam struct {
 	path   []string // of the argument
 }
 
+// maxHeaderParams bounds the marked arguments of a tool: each is a header of a call.
+const maxHeaderParams = 50
+
 // maxParamDepth bounds how deep in the arguments a marked one may be.
 const maxParamDepth = 8
 
@@ -128,6 +131,8 @@ func (h *headerMarks) add(mark Raw, property *Object, at []string) {
 	where := strings.Join(at, ".")
 	switch lower := strings.ToLower(name); {
 	case h.err != nil:
+	case len(h.found) == maxHeaderParams:
+		h.err = fmt.Errorf("%s marks more than %d arguments", headerMark, maxHeaderParams)
 	case err != nil || name == "" || strings.ContainsFunc(name, notToken):
 		h.err = fmt.Errorf("%s of %q is no name of a header: %.80s", headerMark, where, mark)
 	case !isPrimitive(property.Get("type")):

@@ -25,9 +25,14 @@ const listenForever = 100 * 365 * 24 * time.Hour
 type modern struct {
 	ear *eras.Ear
 
-	mu    sync.RWMutex // guards marks
-	marks map[string][]protocol.HeaderParam
+	mu    sync.RWMutex                      // guards the next two
+	marks map[string][]protocol.HeaderParam // by tool; of those that have some
+	count int                               // of marks
 }
+
+// maxMarks bounds what is kept of a server that always has other tools. Past it
+// what was learnt before is forgotten, until it is listed again.
+const maxMarks = 20_000
 
 // discover asks what the server offers, in the stateless era. Why it doesn't say
 // that is a mishap.
@@ -116,9 +121,7 @@ func (l *link) learn(result Raw) Raw {
 			l.trouble(fmt.Sprintf("tool %.100q is left out: %v", name, err))
 			continue
 		}
-		m.mu.Lock()
-		m.marks[name] = marks
-		m.mu.Unlock()
+		m.note(name, marks)
 		kept = append(kept, raw)
 	}
 	if len(kept) == len(tools) {
@@ -126,6 +129,21 @@ func (l *link) learn(result Raw) Raw {
 	}
 	list.Set("tools", protocol.Array(kept))
 	return list.Raw()
+}
+
+// note keeps the marks of a tool.
+func (m *modern) note(tool string, marks []protocol.HeaderParam) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count += len(marks) - len(m.marks[tool])
+	if len(marks) == 0 {
+		delete(m.marks, tool)
+		return
+	}
+	if m.count > maxMarks {
+		m.marks, m.count = make(map[string][]protocol.HeaderParam), len(marks)
+	}
+	m.marks[tool] = marks
 }
 
 // overheard is a link as an Ear uses it.

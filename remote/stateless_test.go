@@ -271,3 +271,23 @@ func TestRefusedRevisionIsTriedAgain(t *testing.T) {
 	server.refuse = 1
 	newRig(t).only(at(serve(t, server).URL).With("protocolEra", "modern"))
 }
+
+// A server that always has other tools doesn't fill the memory with their marks.
+func TestMarksAreBounded(t *testing.T) {
+	t.Parallel()
+	m := &modern{marks: make(map[string][]protocol.HeaderParam)}
+	marks := make([]protocol.HeaderParam, 40)
+	for i := range 10_000 {
+		m.note(fmt.Sprint(i), marks)
+	}
+	if kept := len(m.marks) * len(marks); kept > maxMarks || m.count != kept {
+		t.Errorf("%d marks are kept, %d counted", kept, m.count)
+	}
+	if m.marks["9999"] == nil {
+		t.Error("the last ones are forgotten")
+	}
+	m.note("9999", nil)
+	if m.marks["9999"] != nil || m.count != len(m.marks)*len(marks) {
+		t.Error("a tool that has none any more keeps them")
+	}
+}
