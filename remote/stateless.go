@@ -160,6 +160,11 @@ func (o overheard) Life() context.Context { return o.link.life }
 // Trouble implements eras.Link.
 func (o overheard) Trouble(message string) { o.link.trouble(message) }
 
+// Told implements eras.Link.
+func (o overheard) Told(method string, params Raw) {
+	o.link.told(protocol.NewNotification(method, params), nil)
+}
+
 // Request implements eras.Link.
 func (o overheard) Request(ctx context.Context, method string, params Raw) (Raw, error) {
 	r := o.link.exchange(ctx, &source.Call{Method: method, Params: params}, from(listenForever))

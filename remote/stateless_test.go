@@ -236,19 +236,28 @@ func TestNewsWithoutASession(t *testing.T) {
 	w := serve(t, server)
 	r := newRig(t)
 	s := r.only(at(w.URL).With("protocolEra", "modern"))
-	heard := func() (n int) {
+	heard := func(what string) (n int) {
 		for _, note := range r.Heard() {
-			if strings.Contains(note, protocol.NoteToolsChanged) {
+			if strings.Contains(note, what) {
 				n++
 			}
 		}
 		return n
 	}
 	server.news <- protocol.NoteToolsChanged
-	eventually(t, "the list changed", func() bool { return heard() == 1 })
-	w.CloseClientConnections()
-	server.news <- protocol.NoteToolsChanged
-	eventually(t, "the list changed again", func() bool { return heard() == 2 })
+	eventually(t, "the list changed", func() bool { return heard(protocol.NoteToolsChanged) == 1 })
+	subscribe := &source.Call{Method: protocol.MethodSubscribe, Params: protocol.Raw(`{"uri":"test://kept"}`)}
+	if _, err := s.Call(t.Context(), subscribe); err != nil {
+		t.Fatal(err)
+	}
+	w.CloseClientConnections() // what is said until both are open again is lost
+	eventually(t, "what may have changed meanwhile did", func() bool {
+		return heard(protocol.NoteToolsChanged) == 2 && heard("test://kept") == 1
+	})
+	for range 2 { // one for each stream
+		server.news <- protocol.NoteToolsChanged
+	}
+	eventually(t, "the list changed again", func() bool { return heard(protocol.NoteToolsChanged) == 4 })
 	for _, method := range []string{protocol.MethodSubscribe, protocol.MethodSetLevel, protocol.MethodPing} {
 		c := &source.Call{Method: method, Params: protocol.Raw(`{"uri":"test://x","level":"info"}`)}
 		if _, err := s.Call(t.Context(), c); err != nil {

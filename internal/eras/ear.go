@@ -33,6 +33,8 @@ type Link interface {
 	Request(ctx context.Context, method string, params Raw) (Raw, error)
 	// Trouble tells people of what the server didn't take.
 	Trouble(message string)
+	// Told takes a notification that the server may have meant to send.
+	Told(method string, params Raw)
 }
 
 // An Ear hears what a server of the stateless era says outside of requests, over
@@ -64,36 +66,59 @@ func NewEar(l Link) *Ear {
 func (e *Ear) HearLists(caps Raw) {
 	hello := source.Hello{Capabilities: caps}
 	wants := &protocol.Object{}
-	for _, kind := range []string{"tools", "prompts", "resources"} {
-		if hello.DeclaresChanges(kind) {
-			wants.Set(kind+"ListChanged", Raw("true"))
+	var missed []string
+	for _, of := range []struct{ kind, note string }{
+		{"tools", protocol.NoteToolsChanged}, {"prompts", protocol.NotePromptsChanged},
+		{"resources", protocol.NoteResourcesChanged},
+	} {
+		if hello.DeclaresChanges(of.kind) {
+			wants.Set(of.kind+"ListChanged", Raw("true"))
+			missed = append(missed, of.note)
 		}
 	}
-	if len(wants.Members) > 0 {
-		go e.keep(wants) // ends with the link
+	if len(wants.Members) == 0 {
+		return
 	}
+	go e.keep(wants, nil, func() { // ends with the link, or when the server refuses to be listened to
+		for _, note := range missed {
+			e.link.Told(note, nil)
+		}
+	})
 }
 
-// keep listens, again and again, until the link ends or the server refuses to
-// be listened to.
-func (e *Ear) keep(wants *protocol.Object) {
-	for wait := minReopen; ; wait = min(2*wait, maxReopen) {
-		_, ended, err := e.listen(e.link.Life(), wants)
+// keep listens, again and again, until the link ends or the server refuses to be
+// listened to. ended is of a request that is under way, nil when none is. What the server would have said between two
+// requests is taken for said: caughtUp is called after each but the first.
+func (e *Ear) keep(wants *protocol.Object, ended <-chan error, caughtUp func()) {
+	wait := minReopen
+	for first := ended == nil; ; first = false {
+		began := time.Now()
+		var err error
+		if ended == nil {
+			if _, ended, err = e.listen(e.link.Life(), wants); err == nil && !first {
+				caughtUp()
+			}
+		}
 		if err == nil {
 			err = <-ended
 		}
+		ended = nil
 		if e.link.Life().Err() != nil {
 			return
 		}
 		if refusal, ok := errors.AsType[*protocol.Error](err); ok {
-			e.link.Trouble(fmt.Sprintf("changes of the server's lists are not heard: %.300s", refusal))
+			e.link.Trouble(fmt.Sprintf("changes are not heard of any more: %.300s", refusal))
 			return
+		}
+		if time.Since(began) >= wait {
+			wait = minReopen // it was heard for a while
 		}
 		select {
 		case <-time.After(wait):
 		case <-e.link.Life().Done():
 			return
 		}
+		wait = min(2*wait, maxReopen)
 	}
 }
 
@@ -119,8 +144,10 @@ func (e *Ear) Subscribe(ctx context.Context, uri string) error {
 		return protocol.Errorf(protocol.CodeInvalidParams, "the server does not announce changes of %.200q", uri)
 	}
 	e.note(uri, true)
-	go func() { // ends with the subscription, at the latest with the link
-		<-ended
+	go func() { // ends with the link, or when the server refuses
+		updated := protocol.Object{}
+		updated.Set("uri", protocol.Quote(uri))
+		e.keep(wants, ended, func() { e.link.Told(protocol.NoteResourceUpdated, updated.Raw()) })
 		e.note(uri, false)
 	}()
 	return nil
