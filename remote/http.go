@@ -215,6 +215,8 @@ func (c *caller) refused(res *response, r *request) *mishap {
 	case s == http.StatusForbidden:
 		m.lasting = true
 		m.failure.Fix = "set headers that have the right to this, or log in as somebody who has"
+	case s == http.StatusNotFound && r.parcel != nil && r.parcel.isStateless(): // it is about what was asked
+		m.failure.Fix = "it may not have what was asked for"
 	case s == http.StatusNotFound:
 		m.unsent, m.ends, m.lasting = true, true, true
 		m.failure.Fix = "look whether url is right, with its path"
@@ -275,7 +277,11 @@ func (r *request) answeredBy(body []byte) bool {
 		return false
 	}
 	m, err := protocol.Parse(body)
-	return err == nil && m.IsResponse() && m.ID == r.parcel.message.ID
+	if err != nil || !m.IsResponse() {
+		return false
+	}
+	// Without a session, an error that can't name what it answers answers this.
+	return m.ID == r.parcel.message.ID || m.ID.IsZero() && m.Error != nil && r.parcel.isStateless()
 }
 
 // whole reads a body to its end, up to the limit of a message; more says that

@@ -70,6 +70,10 @@ func (l *link) progress(m *protocol.Message) {
 // ask answers a request of the server, in a goroutine of its own: a client may
 // take its time, and so may the server.
 func (l *link) ask(m *protocol.Message, via *call) {
+	if l.modern.Load() != nil { // which asks by results, and takes no answer
+		l.trouble(fmt.Sprintf("%.80q was not answered: no server of this revision asks that way", m.Method))
+		return
+	}
 	ctx, cancel := context.WithCancel(l.life)
 	if why := l.admit(m.ID, cancel); why != "" {
 		cancel()

@@ -4,6 +4,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,6 +92,13 @@ func (s *stateless) serve(w http.ResponseWriter, r *http.Request, m *protocol.Me
 			`"capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true}}}`
 	case protocol.MethodToolsList:
 		result = statelessTools
+	case protocol.MethodPromptsGet:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no such method"}}`))
+		return
+	case protocol.MethodResourcesRead:
+		http.NotFound(w, r)
+		return
 	case protocol.MethodToolsCall:
 		if r.Header.Get(protocol.HeaderName) == "hang" {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -298,5 +306,22 @@ func TestMarksAreBounded(t *testing.T) {
 	m.note("9999", nil)
 	if m.marks["9999"] != nil || m.count != len(m.marks)*len(marks) {
 		t.Error("a tool that has none any more keeps them")
+	}
+}
+
+// Without a session a 404 is about what was asked, and nothing else ends with it.
+func TestNotFoundWithoutASession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.only(at(serve(t, newStateless(t)).URL).With("protocolEra", "modern"))
+	_, err := s.Call(t.Context(), &source.Call{Method: protocol.MethodPromptsGet, Params: protocol.Raw(`{"name":"x"}`)})
+	if e, ok := errors.AsType[*protocol.Error](err); !ok || e.Code != protocol.CodeMethodNotFound {
+		t.Errorf("an error without an id: %v", err)
+	}
+	_, err = s.Call(t.Context(), &source.Call{Method: protocol.MethodResourcesRead, Params: protocol.Raw(`{"uri":"x:"}`)})
+	contains(t, failed(t, err, source.ServerFailed).Error(), "404")
+	use(t, s, "good", nil)
+	if states := r.States("s"); !slices.Equal(states, []source.State{source.Starting, source.Ready}) {
+		t.Errorf("it went through %v", states)
 	}
 }

@@ -82,6 +82,10 @@ func (p *parcel) introduces() bool {
 	return p.message.Method == protocol.MethodInitialize || p.message.Method == protocol.MethodDiscover
 }
 
+// isStateless reports whether the message is a request of the stateless era to a
+// server that has introduced itself.
+func (p *parcel) isStateless() bool { return p.header != nil && !p.introduces() }
+
 // abandon reports whether the server certainly didn't get the parcel, and makes
 // sure that it won't.
 func (p *parcel) abandon() bool {
