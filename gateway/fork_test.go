@@ -191,3 +191,62 @@ func TestOwnProcessesWithoutASession(t *testing.T) {
 		t.Errorf("the processes are %s and %s, and then %s", a, b, pid(ann))
 	}
 }
+
+// With its token goes what servers had for a client without a session.
+func TestOwnProcessesEndWithTheirToken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(owned("s"))
+	ann := r.modern("/mcp/s", `{}`)
+	pid, err := strconv.Atoi(textOf(t, ann.tool("pid", `{}`, "").Result))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.gateway.EndSessions(func(principal string) bool { return strings.Contains(principal, "ann") })
+	eventually(t, "the process ends with the token", func() bool { return !alive(pid) })
+}
+
+// An edit that has clients share the server ends what they had alone.
+func TestSharingIsEdited(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(owned("s"))
+	c := r.connect("", `{}`)
+	mine := c.pid("s__pid")
+	r.apply(entry("s"))
+	eventually(t, "the client's process ends", func() bool { return !alive(mine) })
+	if got := c.pid("s__pid"); got != r.supervisor.Server("s").Status().PID {
+		t.Errorf("the client is served by %d", got)
+	}
+}
+
+// Who subscribed has a process as long as that, without calls, and again after a
+// restart.
+func TestSubscribersKeepTheirProcess(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	e := owned("s", "--caps", `{"tools":{},"resources":{"subscribe":true}}`)
+	e.IdleStop = 50 * time.Millisecond
+	r.apply(e)
+	c, idle := r.connect("s", `{}`), r.connect("s", `{}`)
+	if m := c.request("resources/subscribe", `{"uri":"test://a"}`); m.Error != nil {
+		t.Fatalf("%s", m.Error)
+	}
+	first, others := c.pid("pid"), idle.pid("pid")
+	eventually(t, "a process that nobody needs ends", func() bool { return !alive(others) })
+	if c.pid("pid") != first {
+		t.Error("the subscriber has another process")
+	}
+	if err := r.supervisor.Server("s").Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the subscriber has a process again", func() bool {
+		return len(r.supervisor.Server("s").Holders()) == 1
+	})
+	c.text("emit", `{"method":"notifications/resources/updated","params":{"uri":"test://a"}}`)
+	c.note("notifications/resources/updated", 1)
+	if m := c.request("resources/unsubscribe", `{"uri":"test://a"}`); m.Error != nil {
+		t.Fatalf("%s", m.Error)
+	}
+	eventually(t, "it ends when it is idle", func() bool { return len(r.supervisor.Server("s").Holders()) == 0 })
+}

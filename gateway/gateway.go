@@ -41,7 +41,8 @@ type Gateway struct {
 	upstreams map[string]*upstream // by server
 	sessions  map[string]*Session  // by id
 	listWait  time.Duration
-	searched  []string // servers whose tools are found by asking for them, sorted
+	searched  []string          // servers whose tools are found by asking for them, sorted
+	tokens    map[string]string // by holder: principals of clients without a session that have called
 }
 
 // New returns a Gateway without servers.
@@ -49,6 +50,7 @@ func New(options Options) *Gateway {
 	g := &Gateway{
 		id: rand.Text(), options: options, catalog: catalog.New(), changed: newSignal(),
 		upstreams: make(map[string]*upstream), sessions: make(map[string]*Session),
+		tokens: make(map[string]string),
 	}
 	g.news = newAnnouncer(g.announce)
 	return g

@@ -100,13 +100,27 @@ func (s *Session) close() {
 	}
 }
 
-// EndSessions ends the sessions whose principal is named, and calls of it that wait
-// to be taken up.
+// EndSessions ends the sessions whose principal is named, calls of it that wait to
+// be taken up, and what servers have for it alone.
 func (g *Gateway) EndSessions(named func(principal string) bool) {
 	g.parleys.endIf(func(p *parley) bool { return named(p.principal) })
 	for _, s := range g.allSessions() {
 		if named(s.principal) {
 			s.close()
+		}
+	}
+	g.mu.Lock()
+	var gone []string
+	for holder, principal := range g.tokens {
+		if named(principal) {
+			gone = append(gone, holder)
+			delete(g.tokens, holder)
+		}
+	}
+	g.mu.Unlock()
+	for _, holder := range gone {
+		for _, u := range g.all() {
+			u.release(holder)
 		}
 	}
 }

@@ -194,6 +194,19 @@ func (h *sharer) restore(share string) {
 	h.tell(share, level)
 }
 
+// subscribers returns the shares that have subscriptions.
+func (h *sharer) subscribers() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := make(map[string]bool)
+	for _, sessions := range h.subs {
+		for s := range sessions {
+			found[h.upstream.share(s)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
 // wantedLocked returns the resources to which sessions of a share subscribed.
 func (h *sharer) wantedLocked(share string) (uris []string) {
 	for uri, sessions := range h.subs {

@@ -61,6 +61,9 @@ func (g *Gateway) guest(v view, principal string) *Session {
 	s := g.newSession(v, principal, deaf{})
 	s.greeted, s.guest = true, true
 	s.holder, s.holds = holderOf(principal), false
+	g.mu.Lock()
+	g.tokens[s.holder] = principal
+	g.mu.Unlock()
 	g.keep(s)
 	return s
 }

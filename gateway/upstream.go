@@ -95,6 +95,14 @@ func (u *upstream) back() {
 		l.refresh(true)
 	}
 	go u.sharer.restore("") // ends with the server's answers, or the upstream
+	if u.forker() == nil {
+		return
+	}
+	for _, holder := range u.sharer.subscribers() {
+		// A restart ended what its clients hold. Who wants to hear of something has it
+		// again, and is restored when that is ready.
+		_, _ = u.serving(holder) // why there is none, the next call says
+	}
 }
 
 func (u *upstream) warn(message string) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
 
@@ -41,6 +42,7 @@ type fork struct {
 	running int
 	used    time.Time
 	idle    *time.Timer
+	watched map[string]bool // resources to which the client subscribed: it hears of them without a call
 }
 
 // Fork implements source.Forker. A server without Options.Fork is its own.
@@ -102,7 +104,10 @@ func (x *forks) get(holder string) (source.Source, *source.Failure) {
 			Fix:     "try again in a minute, or end other clients",
 		}
 	}
-	f := &fork{Server: x.server.options.Fork(now.entry, holder), forks: x, holder: holder, used: time.Now()}
+	f := &fork{
+		Server: x.server.options.Fork(now.entry, holder), forks: x, holder: holder, used: time.Now(),
+		watched: make(map[string]bool),
+	}
 	f.idle = time.AfterFunc(f.patience(), f.expire)
 	x.prune()
 	f.begin(x.leaving)
@@ -114,7 +119,7 @@ func (x *forks) get(holder string) (source.Source, *source.Failure) {
 func (x *forks) makeRoomLocked() bool {
 	var oldest *fork
 	for _, f := range x.all {
-		if f.running == 0 && time.Since(f.used) >= evictable && (oldest == nil || f.used.Before(oldest.used)) {
+		if f.isIdle() && time.Since(f.used) >= evictable && (oldest == nil || f.used.Before(oldest.used)) {
 			oldest = f
 		}
 	}
@@ -150,8 +155,13 @@ func (x *forks) end(why string, forGood bool) []*Server {
 	return slices.Clone(x.leaving)
 }
 
-// apply hands another text of the entry on.
+// apply hands another text of the entry on; they end when it says that clients
+// share the server.
 func (x *forks) apply(entry *mcpconfig.Server) {
+	if entry.Sharing != mcpconfig.SharingSession {
+		x.end("clients share the server now", false)
+		return
+	}
 	x.mu.Lock()
 	all := slices.Collect(maps.Values(x.all))
 	x.mu.Unlock()
@@ -172,8 +182,31 @@ func (f *fork) patience() time.Duration {
 func (f *fork) expire() {
 	f.forks.mu.Lock()
 	defer f.forks.mu.Unlock()
-	if f.running == 0 && f.forks.all[f.holder] == f {
+	if f.isIdle() && f.forks.all[f.holder] == f {
 		f.forks.endLocked(f, "it made no call for "+f.patience().String())
+	}
+}
+
+// isIdle reports whether its client neither waits for anything nor wants to hear of
+// something.
+func (f *fork) isIdle() bool { return f.running == 0 && len(f.watched) == 0 }
+
+// watch notes what a call subscribes to, or no longer.
+func (f *fork) watch(c *source.Call) {
+	if c.Method != protocol.MethodSubscribe && c.Method != protocol.MethodUnsubscribe {
+		return
+	}
+	params, err := protocol.ParseObject(c.Params)
+	if err != nil {
+		return
+	}
+	uri, _ := protocol.Text(params.Get("uri")) // without one nothing is subscribed to
+	f.forks.mu.Lock()
+	defer f.forks.mu.Unlock()
+	if c.Method == protocol.MethodSubscribe {
+		f.watched[uri] = true
+	} else {
+		delete(f.watched, uri)
 	}
 }
 
@@ -192,5 +225,9 @@ func (f *fork) Call(ctx Context, c *source.Call) (Raw, error) {
 			f.idle.Reset(f.patience())
 		}
 	}()
-	return f.Server.Call(ctx, c)
+	result, err := f.Server.Call(ctx, c)
+	if err == nil {
+		f.watch(c)
+	}
+	return result, err
 }
