@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,12 +92,13 @@ type toolIndex struct {
 	words *ranking.Index
 }
 
-// An indexCache keeps the index until what it depends on changes. It is safe for
+// An indexCache keeps the index until what it is made of changes. It is safe for
 // concurrent use.
 type indexCache struct {
-	mu      sync.Mutex // guards all below; held while an index is made, so that it is made once
-	edition edition
-	index   *toolIndex
+	mu    sync.Mutex      // guards all below; held while an index is made, so that it is made once
+	lists []*catalog.List // that it is made of
+	rules uint64
+	index *toolIndex
 }
 
 // toolIndex returns the tools that can be found: those that may be called, of the
@@ -104,21 +106,34 @@ type indexCache struct {
 func (g *Gateway) toolIndex() *toolIndex {
 	g.index.mu.Lock()
 	defer g.index.mu.Unlock()
-	now := g.edition() // before it is read: a change meanwhile makes it an old one
-	if g.index.index != nil && g.index.edition == now {
-		return g.index.index
+	rules := g.rules.Load() // before they are read: a change meanwhile makes it an old one
+	var lists []*catalog.List
+	for _, name := range g.searchedServers() {
+		if list := g.catalog.List(name, catalog.Tools); list != nil {
+			lists = append(lists, list)
+		}
 	}
+	c := &g.index
+	if c.index == nil || c.rules != rules || !slices.Equal(c.lists, lists) {
+		c.lists, c.rules, c.index = lists, rules, g.indexOf(lists)
+	}
+	return c.index
+}
+
+// indexOf makes an index of lists.
+func (g *Gateway) indexOf(lists []*catalog.List) *toolIndex {
 	x := &toolIndex{}
 	var documents [][]ranking.Field
-	for _, item := range g.catalog.Items(catalog.Tools) {
-		u := g.upstream(item.Server)
-		if u != nil && u.searched() && u.tool(item).Allowed {
-			x.items = append(x.items, item)
-			documents = append(documents, toolWords(item))
+	for _, list := range lists {
+		u := g.upstream(list.Server)
+		for _, item := range list.Items {
+			if u != nil && u.tool(item).Allowed && g.catalog.Find(catalog.Tools, item.Exposed) == item {
+				x.items = append(x.items, item)
+				documents = append(documents, toolWords(item))
+			}
 		}
 	}
 	x.words = ranking.New(documents, sameMeaning()...)
-	g.index.edition, g.index.index = now, x
 	return x
 }
 
@@ -225,13 +240,18 @@ func found(item *catalog.Item) Raw {
 
 // overview is the answer with the names of all tools, by server.
 func (x *toolIndex) overview(server string) Raw {
-	o := protocol.Object{}
+	o, size, more := protocol.Object{}, 0, 0
 	var names []Raw
 	for i, item := range x.items {
 		if server != "" && item.Server != server {
 			continue
 		}
-		names = append(names, protocol.Quote(item.Exposed))
+		if name := protocol.Quote(item.Exposed); size+len(name) <= findBytes {
+			names = append(names, name)
+			size += len(name)
+		} else {
+			more++
+		}
 		if i+1 == len(x.items) || x.items[i+1].Server != item.Server {
 			o.Set(item.Server, protocol.Array(names))
 			names = nil
@@ -239,6 +259,9 @@ func (x *toolIndex) overview(server string) Raw {
 	}
 	servers := protocol.Object{}
 	servers.Set("servers", o.Raw())
+	if more > 0 {
+		servers.Set("more", Raw(strconv.Itoa(more)))
+	}
 	return textResult(string(servers.Raw())).Raw()
 }
 

@@ -314,11 +314,13 @@ func TestNotFoundWithoutASession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.only(at(serve(t, newStateless(t)).URL).With("protocolEra", "modern"))
-	_, err := s.Call(t.Context(), &source.Call{Method: protocol.MethodPromptsGet, Params: protocol.Raw(`{"name":"x"}`)})
+	get := &source.Call{Method: protocol.MethodPromptsGet, Params: protocol.Raw(`{"name":"x"}`)}
+	_, err := s.Call(t.Context(), get)
 	if e, ok := errors.AsType[*protocol.Error](err); !ok || e.Code != protocol.CodeMethodNotFound {
 		t.Errorf("an error without an id: %v", err)
 	}
-	_, err = s.Call(t.Context(), &source.Call{Method: protocol.MethodResourcesRead, Params: protocol.Raw(`{"uri":"x:"}`)})
+	read := &source.Call{Method: protocol.MethodResourcesRead, Params: protocol.Raw(`{"uri":"x:"}`)}
+	_, err = s.Call(t.Context(), read)
 	contains(t, failed(t, err, source.ServerFailed).Error(), "404")
 	use(t, s, "good", nil)
 	if states := r.States("s"); !slices.Equal(states, []source.State{source.Starting, source.Ready}) {

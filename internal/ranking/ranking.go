@@ -29,7 +29,7 @@ const discount = 0.5
 
 // maxWords bounds the words that are read of one field and of a query: what is
 // indexed comes from strangers.
-const maxWords = 2000
+const maxWords = 200
 
 // A Field is a part of a document. Documents of an index have the same fields in
 // the same order.
