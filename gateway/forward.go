@@ -19,6 +19,7 @@ func (u *upstream) forward(ctx context.Context, x *exchange, params Raw) (Raw, e
 		narrower.Capabilities = asker.Capabilities
 		params = narrower.Put(params)
 	}
+	defer u.sharer.hear(ctx, x)()
 	result, err := u.rounds(ctx, x, &source.Call{
 		Method: x.method, Params: params, Client: caller{x, u}, Asker: asker,
 		Progress: progressToken(params), Began: x.began,

@@ -31,13 +31,15 @@ type sharer struct {
 	mu       sync.Mutex                   // guards all below
 	subs     map[string]map[*Session]bool // by URI
 	told     map[string]string            // by share: the log level that it was told last
+	running  map[string]map[string]int    // by share: how many requests with a log level of their own run
 	restored map[string]*source.Hello     // by share: of the process that was told all
 }
 
 func newSharer(u *upstream) *sharer {
 	return &sharer{
 		upstream: u, subs: make(map[string]map[*Session]bool),
-		told: make(map[string]string), restored: make(map[string]*source.Hello),
+		told: make(map[string]string), running: make(map[string]map[string]int),
+		restored: make(map[string]*source.Hello),
 	}
 }
 
@@ -113,6 +115,59 @@ func (h *sharer) setLevel(ctx context.Context, x *exchange) (Raw, error) {
 	return result, err
 }
 
+// hear has the server log for a request of the stateless era, which names a level
+// for itself. A server of the handshake era is told the level, unless it logs as
+// much already; it isn't told again at the request's end, since the next one would
+// be another change. The function that is returned is to be called then.
+func (h *sharer) hear(ctx context.Context, x *exchange) (end func()) {
+	if x.envelope == nil || x.envelope.LogLevel == "" {
+		return func() {}
+	}
+	share, wanted := h.upstream.share(x.session), x.envelope.LogLevel
+	h.count(share, wanted, 1)
+	if src := h.upstream.held(share); src != nil {
+		h.raise(ctx, src, share)
+	}
+	return func() { h.count(share, wanted, -1) }
+}
+
+func (h *sharer) count(share, level string, change int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running[share] == nil {
+		h.running[share] = make(map[string]int)
+	}
+	h.running[share][level] += change
+	if h.running[share][level] == 0 {
+		delete(h.running[share], level)
+	}
+	if len(h.running[share]) == 0 {
+		delete(h.running, share)
+	}
+}
+
+// raise tells a server of the handshake era to log more, if it doesn't log enough.
+func (h *sharer) raise(ctx context.Context, src source.Source, share string) {
+	hello := src.Status().Hello
+	if hello == nil || hello.Revision.Stateless() || !hello.Declares("logging") {
+		return
+	}
+	level := h.level(share)
+	h.mu.Lock()
+	enough := h.told[share] != "" && severity(h.told[share]) <= severity(level)
+	h.mu.Unlock()
+	if enough {
+		return
+	}
+	params := protocol.Object{}
+	params.Set("level", protocol.Quote(level))
+	if _, err := src.Call(ctx, &source.Call{Method: protocol.MethodSetLevel, Params: params.Raw()}); err != nil {
+		h.upstream.warn("setting the log level for a call: " + err.Error())
+		return
+	}
+	h.tell(share, level)
+}
+
 func (h *sharer) tell(share, level string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,14 +182,21 @@ func (h *sharer) forget(share string) {
 	delete(h.restored, share)
 }
 
-// level is the least severe one that any session of a share wants; empty when
-// none has said.
+// level is the least severe one that any session of a share wants, or a request
+// that names one; empty when none has said.
 func (h *sharer) level(share string) string {
 	lowest := ""
 	for _, s := range h.upstream.gateway.allSessions() {
 		level := s.logLevel()
 		if level != "" && s.view.covers(h.upstream.name) && h.upstream.share(s) == share &&
 			(lowest == "" || severity(level) < severity(lowest)) {
+			lowest = level
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for level := range h.running[share] {
+		if lowest == "" || severity(level) < severity(lowest) {
 			lowest = level
 		}
 	}

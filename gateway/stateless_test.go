@@ -486,3 +486,31 @@ func TestAPipeThatListensEnds(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+// A request that names a log level has the server log as much, which is told the
+// level in its own era's way: once, and again when it was told to log less.
+func TestStatelessLogLevelIsToldToTheServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(entry("a", "--caps", `{"tools":{},"logging":{}}`))
+	quiet := r.modern("/mcp", `{}`)
+	loud := r.modern("/mcp", fmt.Sprintf(`{},%q:"info"`, protocol.MetaLogLevel))
+	told := func() int {
+		t.Helper()
+		return strings.Count(textOf(t, quiet.tool("a__heard", `{}`, "").Result), "logging/setLevel")
+	}
+	quiet.tool("a__echo", `{"text":"x"}`, "")
+	if n := told(); n != 0 {
+		t.Errorf("told %d times before anybody wanted a log", n)
+	}
+	loud.tool("a__echo", `{"text":"x"}`, "")
+	loud.tool("a__echo", `{"text":"x"}`, "")
+	if n := told(); n != 1 {
+		t.Errorf("told %d times for two calls with a level", n)
+	}
+	r.connect("", `{}`).request("logging/setLevel", `{"level":"error"}`)
+	loud.tool("a__echo", `{"text":"x"}`, "")
+	if n := told(); n != 3 {
+		t.Errorf("told %d times, once more by a session and then for a call", n)
+	}
+}
