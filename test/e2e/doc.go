@@ -16,6 +16,7 @@
 //	npx_test.go          the reference servers by npx: states, tools, killed leaders
 //	foreign_test.go      Inspector, mcporter and mcp-remote list and call
 //	fidelity_test.go     every answer equals the direct one, token by token
+//	tour_test.go         both SDKs in both eras get of /mcp all that they get directly
 //	conformance_test.go  the conformance suite, compared with its fixture
 //	environment_test.go  secrets of garra's environment are nowhere; restarts isolate
 //	survival_test.go     killed servers, a killed gateway
