@@ -8,6 +8,7 @@ FUZZTIME   ?= 20s
 BENCH      ?= .
 TESTFLAGS  ?=
 BENCHFLAGS ?=
+SOAKFLAGS  ?= -soak 1m
 
 # Tools are pinned and built into a folder of their version, so that a new
 # version is a new file and an old one is never taken for it.
@@ -21,7 +22,7 @@ RIGS    := test/servers test/clients
 STAMPS  := $(RIGS:%=%/node_modules/.installed)
 PEERS   := test/bench/peers
 
-.PHONY: build test check bench bench-peers microbench e2e servers fuzz fmt lint vet clean
+.PHONY: build test check bench bench-peers microbench e2e soak servers fuzz fmt lint vet clean
 .DEFAULT_GOAL := build
 
 ## build: bin/garra, static and reproducible
@@ -80,6 +81,11 @@ fuzz:
 e2e: build servers
 	PATH="$(CURDIR)/test/clients/node_modules/.bin:$$PATH" \
 	  $(GO) test -tags e2e -count=1 -timeout 30m $(TESTFLAGS) ./test/...
+
+## soak: many clients while servers crash and change; SOAKFLAGS='-soak 1h'
+soak: build servers
+	PATH="$(CURDIR)/test/clients/node_modules/.bin:$$PATH" $(GO) test -tags e2e -count=1 -timeout 0 -v \
+	  $(TESTFLAGS) -run '^TestSoak$$' ./test/e2e -soak-clients 50 $(SOAKFLAGS)
 
 ## servers: install the pinned servers and clients, only when a lock changed
 servers: $(STAMPS)

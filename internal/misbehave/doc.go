@@ -75,7 +75,8 @@
 // # Tools
 //
 //	echo {text}            text
-//	sleep {ms, marker}     answers after ms; cancelled, it writes the file marker and doesn't answer
+//	sleep {ms, marker, text}
+//	                       answers after ms; cancelled, it writes the file marker and doesn't answer
 //	sleep_serial {ms}      the same, while nothing else is read
 //	hang                   never answers
 //	big {bytes}            that much text
@@ -89,7 +90,7 @@
 //	alloc {mb}             takes memory and keeps it
 //	count                  1, 2, 3 …
 //	login {user}, whoami   state of the process
-//	progress {n, ms}       n notifications, ms apart, under the call's token
+//	progress {n, ms, text} n notifications, ms apart, under the call's token
 //	ask_roots              the client's answer to roots/list
 //	ask_sampling {text}    …to sampling/createMessage
 //	ask_elicitation {text} …to elicitation/create

@@ -3,6 +3,7 @@
 package misbehave
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -26,7 +27,7 @@ type tool struct {
 func tools() []*tool {
 	return []*tool{
 		{name: "echo", schema: object("text"), run: func(c *call) string { return textResult(c.text("text")) }},
-		{name: "sleep", schema: object("ms", "marker"), run: sleep},
+		{name: "sleep", schema: object("ms", "marker", "text"), run: sleep},
 		{name: "sleep_serial", schema: object("ms"), serial: true, run: sleep},
 		{name: "hang", schema: object(), run: func(*call) string { return "" }},
 		{name: "big", schema: object("bytes"), run: big},
@@ -41,7 +42,7 @@ func tools() []*tool {
 		{name: "count", schema: object(), serial: true, run: count},
 		{name: "login", schema: object("user"), serial: true, run: login},
 		{name: "whoami", schema: object(), serial: true, run: whoami},
-		{name: "progress", schema: object("n", "ms"), run: progress},
+		{name: "progress", schema: object("n", "ms", "text"), run: progress},
 		{name: "ask_roots", schema: object(), run: func(c *call) string { return c.ask("roots/list", `{}`) }},
 		{name: "ask_sampling", schema: object("text"), run: askSampling},
 		{name: "ask_elicitation", schema: object("text"), run: askElicitation},
@@ -92,7 +93,7 @@ const weird = `{"zeta":1,"structuredContent":{"z":9007199254740993,"y":184467440
 func sleep(c *call) string {
 	select {
 	case <-time.After(time.Duration(c.number("ms")) * time.Millisecond):
-		return textResult("slept")
+		return textResult(cmp.Or(c.text("text"), "slept"))
 	case <-c.ctx.Done():
 		c.mark()
 		return ""
@@ -187,7 +188,7 @@ func progress(c *call) string {
 			return ""
 		}
 	}
-	return textResult("done")
+	return textResult(cmp.Or(c.text("text"), "done"))
 }
 
 func askSampling(c *call) string {

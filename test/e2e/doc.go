@@ -21,6 +21,7 @@
 //	environment_test.go  secrets of garra's environment are nowhere; restarts isolate
 //	survival_test.go     killed servers, a killed gateway
 //	repeat_test.go       hundreds of restarts and sessions leave nothing behind
+//	soak_test.go         many clients while servers crash, are killed and change
 //	reload_test.go       edited, broken and mended files
 //	stdio_test.go        nothing but messages on standard output; a killed gateway
 //	start_test.go        a second gateway, a taken port, no configuration

@@ -30,32 +30,19 @@ type pipe struct {
 	mu      sync.Mutex // guards all below, and writing
 	last    uint64
 	answers map[protocol.ID]chan *protocol.Message
-	noted   map[protocol.ID]func() // who wants to know of notifications
-	lines   int                    // that were messages
-	noise   []string               // lines that were none
+	noted   map[protocol.ID]func(*protocol.Message) // who wants to know of notifications
+	lines   int                                     // that were messages
+	noise   []string                                // lines that were none
 }
 
 // startPipe starts a process to talk to. It is killed at the end of the test if
 // nobody hung up before.
 func startPipe(t testing.TB, cmd *exec.Cmd) *pipe {
 	t.Helper()
-	p := &pipe{
-		cmd: cmd, ended: make(chan struct{}), stderr: &transcript{},
-		answers: make(map[protocol.ID]chan *protocol.Message), noted: make(map[protocol.ID]func()),
-	}
-	out, err := cmd.StdoutPipe()
+	p, err := newPipe(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.in, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = p.stderr
-	cmd.WaitDelay = time.Second // a grandchild may hold the pipes
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go p.read(out) // ends with the output; hangUp and the cleanup wait for it
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
 			_ = cmd.Process.Kill() // gone is as good
@@ -64,6 +51,28 @@ func startPipe(t testing.TB, cmd *exec.Cmd) *pipe {
 		}
 	})
 	return p
+}
+
+// newPipe starts a process to talk to, until somebody hangs up.
+func newPipe(cmd *exec.Cmd) (*pipe, error) {
+	p := &pipe{
+		cmd: cmd, ended: make(chan struct{}), stderr: &transcript{},
+		answers: make(map[protocol.ID]chan *protocol.Message), noted: make(map[protocol.ID]func(*protocol.Message)),
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	cmd.Stderr = p.stderr
+	cmd.WaitDelay = time.Second // a grandchild may hold the pipes
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go p.read(out) // ends with the output; hangUp and the cleanup wait for it
+	return p, nil
 }
 
 // read takes messages until there are no more.
@@ -99,7 +108,7 @@ func (p *pipe) take(frame []byte) {
 	}
 	if m.IsNotification() {
 		for _, noted := range p.noted {
-			noted()
+			noted(m)
 		}
 	}
 	p.lines++
@@ -107,20 +116,40 @@ func (p *pipe) take(frame []byte) {
 
 // ask implements conversation.
 func (p *pipe) ask(method, params string, noted func()) (*protocol.Message, error) {
-	answer := make(chan *protocol.Message, 1)
-	p.mu.Lock()
-	p.last++
-	id := protocol.NumberID(p.last)
-	p.answers[id] = answer
+	var each func(*protocol.Message)
 	if noted != nil {
-		p.noted[id] = noted
+		each = func(*protocol.Message) { noted() }
 	}
-	_, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params)
-	p.mu.Unlock()
+	_, answer, err := p.begin(method, params, each)
 	if err != nil {
 		return nil, err
 	}
 	return p.await(method, answer)
+}
+
+// begin sends a request, whose answer comes to the channel.
+func (p *pipe) begin(method, params string, noted func(*protocol.Message)) (
+	id protocol.ID, answer chan *protocol.Message, err error,
+) {
+	answer = make(chan *protocol.Message, 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	id = protocol.NumberID(p.last)
+	p.answers[id] = answer
+	if noted != nil {
+		p.noted[id] = noted
+	}
+	_, err = fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params)
+	return id, answer, err
+}
+
+// forget is for a request that will not be answered. If it is, that is noise.
+func (p *pipe) forget(id protocol.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.answers, id)
+	delete(p.noted, id)
 }
 
 // await waits for the answer to a request.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -87,8 +88,9 @@ func (w *web) post(m *protocol.Message) (*http.Response, error) {
 	return w.send(http.MethodPost, m.Append(nil))
 }
 
-// send makes an HTTP request, with a bound on the whole of it.
-func (w *web) send(method string, body []byte) (*http.Response, error) {
+// send makes an HTTP request, with a bound on the whole of it. headers are names
+// and values.
+func (w *web) send(method string, body []byte, headers ...string) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	request, err := http.NewRequestWithContext(ctx, method, w.url, bytes.NewReader(body))
 	if err != nil {
@@ -101,6 +103,9 @@ func (w *web) send(method string, body []byte) (*http.Response, error) {
 	if w.session != "" {
 		request.Header.Set("Mcp-Session-Id", w.session)
 		request.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Set(pair[0], pair[1])
 	}
 	response, err := w.client.Do(request)
 	if err != nil {

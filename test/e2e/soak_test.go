@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	soakFor     = flag.Duration("soak", 3*time.Second, "how long TestSoak goes on, after a warm-up of a quarter of it")
+	soakClients = flag.Int("soak-clients", 12, "how many clients TestSoak has")
+	soakSeed    = flag.Uint64("soak-seed", uint64(time.Now().UnixNano()), "what chance TestSoak begins with")
+)
+
+// The servers of TestSoak. Nothing is done to the steady one, so each of its calls
+// succeeds; the others are killed, edited, removed and put back.
+const (
+	steady  = "steady"
+	crashy  = "crashy"
+	edited  = "edited"
+	slow    = "slow"
+	fleeing = "fleeing"
+)
+
+// TestSoak has many clients of both eras, over HTTP and by `garra stdio`, call
+// servers that crash, are killed, edited, removed and put back meanwhile. Each call
+// carries a value of its own, which comes back once and to its caller alone, or the
+// call is answered with an error that says why. Nothing is left of it in the end:
+// garra holds as much after it as after a warm-up.
+//
+// `make soak SOAKFLAGS='-soak 1h'` is how to run it for long.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	t.Logf("-soak-seed %d", *soakSeed)
+	h := newHome(t)
+	s := &soak{t: t, home: h, tally: newTally()}
+	s.configure(true)
+	fresh := h.serve("--log-level", "warn")
+	fresh.ready(steady, crashy, edited, slow, fleeing)
+	few := goroutinesOf(fresh)
+
+	s.gateway = h.serve("--log-level", "warn")
+	s.token = s.gateway.token()
+	s.run(max(*soakFor/4, time.Second))
+	before, running := s.settled(usage{descriptors: 1 << 20, residentKB: 1 << 30}, 0)
+	s.tally = newTally()
+	s.run(*soakFor)
+	after, _ := s.settled(before, running)
+
+	t.Logf("after the warm-up: %+v, %d processes; after %s: %+v", before, running, *soakFor, after)
+	checkUsage(t, before, after)
+	if z := zombies(descendants(s.gateway.pid)); len(z) > 0 {
+		t.Errorf("zombies: %v", z)
+	}
+	many := goroutinesOf(s.gateway)
+	t.Logf("%d goroutines, and %d in a gateway that did nothing", many, few)
+	if many > few+slackGoroutines {
+		t.Errorf("goroutines are left")
+	}
+}
+
+// A soak is a run of TestSoak.
+type soak struct {
+	t       *testing.T
+	home    *home
+	gateway *gateway
+	token   string
+	tally   *tally
+	round   int // what is edited in the entries of all servers but the steady one
+	edition int // and in that of the edited one
+}
+
+// configure writes mcp.json, with all servers or without the fleeing one.
+func (s *soak) configure(whole bool) {
+	s.t.Helper()
+	often := func(edition int, flags ...string) entry {
+		return misbehaving(flags...).with("maxRestarts", 1_000_000).
+			with("env", map[string]string{"EDITION": fmt.Sprintf("%d.%d", s.round, edition)})
+	}
+	list := map[string]entry{
+		steady: misbehaving(),
+		crashy: often(0, "--fork-worker", s.home.path("worker")),
+		edited: often(s.edition),
+		slow:   often(0, "--slow-init", "300ms"),
+	}
+	if whole {
+		list[fleeing] = often(0)
+	}
+	s.home.replace("mcp.json", mcpJSON(s.t, list))
+}
+
+// run lets the clients call for a time, and does to the servers what servers are
+// done to.
+func (s *soak) run(length time.Duration) {
+	s.t.Helper()
+	end := time.Now().Add(length)
+	var clients sync.WaitGroup
+	for i := range *soakClients {
+		clients.Go(func() { // ends with the time; awaited below
+			c := &soaker{soak: s, number: i, chance: rand.New(rand.NewPCG(*soakSeed, uint64(i)))}
+			if err := c.callUntil(end); err != nil {
+				s.tally.fail("client %d, %s: %v", i, c.kind(), err)
+			}
+		})
+	}
+	chance := rand.New(rand.NewPCG(*soakSeed, 1<<32))
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for now := range tick.C {
+		if now.After(end) {
+			break
+		}
+		s.disturb(chance)
+	}
+	clients.Wait()
+	s.round++ // an edit restarts what waits after a crash
+	s.configure(true)
+	s.t.Log(s.tally.report(length))
+	for _, failure := range s.tally.failures {
+		s.t.Error(failure)
+	}
+	if s.tally.calls < *soakClients {
+		s.t.Errorf("%d clients made only %d calls", *soakClients, s.tally.calls)
+	}
+}
+
+// disturb does one thing to the servers.
+func (s *soak) disturb(chance *rand.Rand) {
+	s.t.Helper()
+	switch chance.IntN(4) {
+	case 0:
+		s.tally.count("done: kill -9", "")
+		if victim := s.gateway.server([]string{crashy, edited, slow}[chance.IntN(3)]); victim.PID > 0 {
+			signalled(s.t, victim.PID, syscall.SIGKILL)
+		}
+	case 1:
+		s.tally.count("done: an entry edited", "")
+		s.edition++
+		s.configure(true)
+	case 2:
+		s.tally.count("done: an entry removed", "")
+		s.configure(false)
+	case 3:
+		s.tally.count("done: a restart", "")
+		name := []string{crashy, slow}[chance.IntN(2)]
+		s.gateway.admin(http.MethodPost, "/admin/mcp/"+name+"/restart", nil) // fails when it is killed meanwhile
+	}
+}
+
+// settled waits until what the clients had is closed, and returns what garra holds
+// then, and how many processes it has. Garbage is collected within two minutes.
+func (s *soak) settled(before usage, running int) (usage, int) {
+	s.t.Helper()
+	eventually(s.t, patience, "the last configuration is read", func() bool {
+		return s.gateway.server(fleeing).Name != ""
+	})
+	s.gateway.ready(steady, crashy, edited, slow, fleeing)
+	var now usage
+	var processes int
+	calm := 0
+	eventually(s.t, 2*patience, "everything of the clients is closed", func() bool {
+		last := processes
+		now, processes = usageOf(s.t, s.gateway.pid), len(descendants(s.gateway.pid))
+		if calm++; processes != last {
+			calm = 0
+		}
+		return calm > 50 && now.descriptors <= before.descriptors+slackDescriptors &&
+			now.residentKB <= before.residentKB+slackKB && (running == 0 || processes == running)
+	})
+	return now, processes
+}
+
+// A tally counts what came of calls. It is safe for concurrent use.
+type tally struct {
+	mu       sync.Mutex // guards all below
+	calls    int
+	counts   map[string]int
+	failures []string
+}
+
+func newTally() *tally { return &tally{counts: make(map[string]int)} }
+
+func (a *tally) count(what, outcome string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counts[strings.TrimSpace(what+" "+outcome)]++
+}
+
+func (a *tally) called() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls++
+}
+
+// maxFailures is how many are told in full.
+const maxFailures = 20
+
+func (a *tally) fail(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.counts["failures"]++; len(a.failures) < maxFailures {
+		a.failures = append(a.failures, fmt.Sprintf(format, args...))
+	}
+}
+
+func (a *tally) report(length time.Duration) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var lines []string
+	for what, n := range a.counts {
+		lines = append(lines, fmt.Sprintf("%8d %s", n, what))
+	}
+	slices.SortFunc(lines, func(x, y string) int { return strings.Compare(x[9:], y[9:]) })
+	return fmt.Sprintf("%d calls in %s:\n%s", a.calls, length, strings.Join(lines, "\n"))
+}
