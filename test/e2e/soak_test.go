@@ -44,7 +44,7 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	t.Logf("-soak-seed %d", *soakSeed)
 	h := newHome(t)
-	s := &soak{t: t, home: h, tally: newTally()}
+	s := &soak{t: t, home: h, tally: newTally(), edition: make(map[string]int)}
 	s.configure(true)
 	fresh := h.serve("--log-level", "warn")
 	fresh.ready(steady, crashy, edited, slow, fleeing)
@@ -70,6 +70,9 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// disturbed are the servers that are killed, edited and restarted.
+func disturbed() []string { return []string{crashy, edited, slow} }
+
 // A soak is a run of TestSoak.
 type soak struct {
 	t       *testing.T
@@ -77,25 +80,25 @@ type soak struct {
 	gateway *gateway
 	token   string
 	tally   *tally
-	round   int // what is edited in the entries of all servers but the steady one
-	edition int // and in that of the edited one
+	edition map[string]int // what is edited in a server's entry
 }
 
 // configure writes mcp.json, with all servers or without the fleeing one.
 func (s *soak) configure(whole bool) {
 	s.t.Helper()
-	often := func(edition int, flags ...string) entry {
-		return misbehaving(flags...).with("maxRestarts", 1_000_000).
-			with("env", map[string]string{"EDITION": fmt.Sprintf("%d.%d", s.round, edition)})
+	// A call waits for a server that is to be started again if it has the time.
+	often := func(name string, flags ...string) entry {
+		return misbehaving(flags...).with("maxRestarts", 1_000_000).with("callTimeoutSecs", 5).
+			with("env", map[string]string{"EDITION": fmt.Sprint(s.edition[name])})
 	}
 	list := map[string]entry{
 		steady: misbehaving(),
-		crashy: often(0, "--fork-worker", s.home.path("worker")),
-		edited: often(s.edition),
-		slow:   often(0, "--slow-init", "300ms"),
+		crashy: often(crashy, "--fork-worker", s.home.path("worker")),
+		edited: often(edited),
+		slow:   often(slow, "--slow-init", "300ms"),
 	}
 	if whole {
-		list[fleeing] = often(0)
+		list[fleeing] = often(fleeing)
 	}
 	s.home.replace("mcp.json", mcpJSON(s.t, list))
 }
@@ -124,7 +127,9 @@ func (s *soak) run(length time.Duration) {
 		s.disturb(chance)
 	}
 	clients.Wait()
-	s.round++ // an edit restarts what waits after a crash
+	for _, name := range disturbed() {
+		s.edition[name]++ // an edit starts what waits after a crash
+	}
 	s.configure(true)
 	s.t.Log(s.tally.report(length))
 	for _, failure := range s.tally.failures {
@@ -141,19 +146,19 @@ func (s *soak) disturb(chance *rand.Rand) {
 	switch chance.IntN(4) {
 	case 0:
 		s.tally.count("done: kill -9", "")
-		if victim := s.gateway.server([]string{crashy, edited, slow}[chance.IntN(3)]); victim.PID > 0 {
+		if victim := s.gateway.server(disturbed()[chance.IntN(3)]); victim.PID > 0 {
 			signalled(s.t, victim.PID, syscall.SIGKILL)
 		}
 	case 1:
 		s.tally.count("done: an entry edited", "")
-		s.edition++
+		s.edition[disturbed()[chance.IntN(3)]]++
 		s.configure(true)
 	case 2:
 		s.tally.count("done: an entry removed", "")
 		s.configure(false)
 	case 3:
 		s.tally.count("done: a restart", "")
-		name := []string{crashy, slow}[chance.IntN(2)]
+		name := disturbed()[chance.IntN(3)]
 		s.gateway.admin(http.MethodPost, "/admin/mcp/"+name+"/restart", nil) // fails when it is killed meanwhile
 	}
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//lint:file-ignore SA1019 what is deprecated still works, and servers have it
+
 package main
 
 import (
@@ -38,7 +40,6 @@ func (t *tour) do(ctx context.Context, s step) (any, error) {
 		if t.era == "modern" {
 			return nil, nil // each call says it
 		}
-		//lint:ignore SA1019 what is deprecated works, and servers have it
 		return nil, t.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(s.Level)})
 	case "ping":
 		return nil, t.session.Ping(ctx, nil)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//lint:file-ignore SA1019 what is deprecated still works, and servers have it
+
 package main
 
 import (
@@ -96,7 +98,6 @@ func (e *ears) await(ctx context.Context, least map[string]int) map[string][]any
 // asked.
 func (e *ears) options() *mcp.ClientOptions {
 	return &mcp.ClientOptions{
-		//lint:ignore SA1019 what is deprecated works, and servers ask for it
 		CreateMessageHandler: func(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 			e.hear("asked", map[string]any{"sampling/createMessage": without(r.Params)})
 			return &mcp.CreateMessageResult{
@@ -120,7 +121,6 @@ func (e *ears) options() *mcp.ClientOptions {
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 			e.hear("updated", r.Params.URI)
 		},
-		//lint:ignore SA1019 what is deprecated works, and servers log
 		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
 			e.hear("log", without(r.Params))
 		},

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//lint:file-ignore SA1019 what is deprecated still works, and servers have it
+
 package main
 
 import (
@@ -98,7 +100,6 @@ func (t *tour) run(url, token, file string) error {
 func (t *tour) connect(url, token string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	//lint:ignore SA1019 what is deprecated works, and servers ask for it
 	capabilities := &mcp.ClientCapabilities{
 		RootsV2: &mcp.RootCapabilities{ListChanged: true},
 		Elicitation: &mcp.ElicitationCapabilities{
@@ -108,7 +109,6 @@ func (t *tour) connect(url, token string) error {
 	options := t.ears.options()
 	options.Capabilities = capabilities
 	client := mcp.NewClient(&mcp.Implementation{Name: "tour", Version: "1"}, options)
-	//lint:ignore SA1019 what is deprecated works, and servers ask for it
 	client.AddRoots(&mcp.Root{URI: "file:///tour/one", Name: "one"}, &mcp.Root{URI: "file:///tour/two", Name: "two"})
 	revision := "2025-11-25"
 	if t.era == "modern" {
