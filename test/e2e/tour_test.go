@@ -23,9 +23,10 @@ import (
 // TypeScript SDK, use every feature in both eras: of two servers directly, and of
 // the same two through /mcp. Whatever it gets directly, it gets through garra.
 //
-// The reference server speaks the handshake era alone, so what a client of the
-// stateless era gets of it through garra is compared with what one of the
-// handshake era gets directly.
+// The fixture is there twice, since garra speaks the handshake era to a server that
+// knows both, unless its entry says otherwise. The reference server knows that era
+// alone, so what a client of the stateless era gets of it through garra is compared
+// with what one of the handshake era gets directly.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -39,9 +40,10 @@ func TestTour(t *testing.T) {
 	h.configure(map[string]entry{
 		"fixture":    {"command": fixture, "forwardRoots": true},
 		"everything": {"command": reference, "forwardRoots": true},
+		"modern":     {"command": fixture, "forwardRoots": true, "protocolEra": "modern"},
 	})
 	g := h.serve("--no-auth")
-	g.ready("fixture", "everything")
+	g.ready("fixture", "everything", "modern")
 
 	greeted, stateless := serveFixture(t, h, fixture, "-stateless=false"), serveFixture(t, h, fixture)
 	everything := serveReference(t, h, reference)
@@ -51,10 +53,11 @@ func TestTour(t *testing.T) {
 	}
 	for _, sdk := range slices.Sorted(maps.Keys(programs)) { // one after the other: roots are those of one client
 		for _, j := range []journey{
-			{"fixture", "legacy", greeted, "legacy"},
-			{"fixture", "modern", stateless, "modern"},
-			{"everything", "legacy", everything, "legacy"},
-			{"everything", "modern", everything, "legacy"},
+			{"fixture", "fixture", "legacy", greeted, "legacy"},
+			{"fixture", "fixture", "modern", stateless, "modern"},
+			{"fixture", "modern", "modern", stateless, "modern"},
+			{"everything", "everything", "legacy", everything, "legacy"},
+			{"everything", "everything", "modern", everything, "legacy"},
 		} {
 			t.Run(sdk+"/"+j.server+"/"+j.era, func(t *testing.T) {
 				direct := travel(t, h, programs[sdk], j, true)
@@ -66,7 +69,8 @@ func TestTour(t *testing.T) {
 
 // A journey is one run of the program, and the one with which it is compared.
 type journey struct {
-	server, era    string
+	steps          string // the file of steps, and the server that they are for
+	server, era    string // behind garra, and the era of the client
 	url, directEra string
 }
 
@@ -98,7 +102,7 @@ func travel(t *testing.T, h *home, program []string, j journey, direct bool) []s
 		era, prefix = j.directEra, ""
 	}
 	args := append(slices.Clone(program[1:]), "-url", j.url, "-era", era, "-prefix", prefix,
-		"-steps", absolute(t, clientsFolder, "tour", j.server+".json"))
+		"-steps", absolute(t, clientsFolder, "tour", j.steps+".json"))
 	out := run(t, h.program(program[0], args...))
 	if out.code != 0 {
 		t.Fatalf("%s %q: code %d\n%s%s", program[0], args, out.code, out.stdout, out.stderr)
@@ -155,7 +159,7 @@ func meant(j journey, sdk string) map[string]string {
 		"prompt nothing":               "garra answers itself for what no server has, with the name that was asked for",
 		"read test://nothing":          "garra answers itself for what no server has",
 	}
-	if j.era == "legacy" {
+	if j.era == "legacy" || j.server == "modern" {
 		return list
 	}
 	const asks = "the server can't ask a client of this era; garra speaks the other one to it, so it can"
