@@ -122,6 +122,7 @@ func (h *httpHandler) begin(w http.ResponseWriter, r *http.Request, body []byte)
 	}
 	s := h.sessions.open(h.gateway.view(r.PathValue("server")), h.principal(r))
 	t := newStream("", 1, &s.backlog)
+	t.connected(1) // as long as this lasts: nothing of it is kept
 	s.receive(m, t)
 	events, _ := t.next(r.Context(), t.attach(), 0)
 	if len(events) == 0 {

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -20,6 +21,9 @@ const (
 // httpSessions are the sessions over HTTP. They are safe for concurrent use.
 type httpSessions struct {
 	gateway *Gateway
+	kept    keep
+
+	shedding sync.Mutex // held by the one that drops what is over the bound
 
 	mu   sync.Mutex // guards byID
 	byID map[string]*httpSession
@@ -45,7 +49,7 @@ func newHTTPSessions(g *Gateway) *httpSessions {
 
 // open begins a session.
 func (h *httpSessions) open(v view, principal string) *httpSession {
-	s := &httpSession{used: time.Now()}
+	s := &httpSession{used: time.Now(), backlog: backlog{keep: &h.kept, shed: h.shed}}
 	s.standing = newStream("0", -1, &s.backlog)
 	s.streams = map[string]*stream{s.standing.id: s.standing}
 	s.Session = h.gateway.open(v, principal, s.standing)
@@ -67,6 +71,7 @@ func (h *httpSessions) watch(s *httpSession) {
 			h.mu.Lock()
 			delete(h.byID, s.id)
 			h.mu.Unlock()
+			s.backlog.end()
 			s.standing.finish()
 			return
 		case <-timer.C:
@@ -139,10 +144,10 @@ func (s *httpSession) newStream(requests int, oneWay bool) *stream {
 	defer s.mu.Unlock()
 	s.next++
 	t := newStream(strconv.FormatUint(s.next, 10), requests, &s.backlog)
-	t.oneWay = oneWay
+	t.oneWay, t.age = oneWay, s.backlog.keep.age()
 	s.streams[t.id] = t
 	s.order = append(s.order, t.id)
-	for len(s.order) > maxStreams || s.backlog.Load() > backlogBytes/2 { // a client wants the newest back
+	for len(s.order) > maxStreams || s.backlog.load() > backlogBytes/2 { // a client wants the newest back
 		i := slices.IndexFunc(s.order, func(id string) bool { return s.streams[id].abandoned() })
 		if i < 0 {
 			break
@@ -167,6 +172,24 @@ func (s *httpSession) dropLocked(i int) {
 	s.streams[s.order[i]].drop()
 	delete(s.streams, s.order[i])
 	s.order = slices.Delete(s.order, i, i+1)
+}
+
+// dropUnread drops a stream that no client is connected to, or reports false.
+func (s *httpSession) dropUnread(t *stream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.dropUnread() {
+		return false
+	}
+	s.dropLocked(slices.Index(s.order, t.id)) // the standing one is not in there
+	return true
+}
+
+// allStreams are the streams that there are.
+func (s *httpSession) allStreams() []*stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.streams))
 }
 
 // resume finds the stream and the place that an event id names.

@@ -42,7 +42,7 @@ func (h *httpHandler) stateless(w http.ResponseWriter, r *http.Request, m *proto
 			"%s needs Accept: text/event-stream", m.Method)
 		return
 	}
-	s := &httpSession{guest: true}
+	s := &httpSession{guest: true, backlog: backlog{keep: &h.sessions.kept, ended: true}}
 	s.standing = newStream("0", 0, &s.backlog)
 	s.Session = h.gateway.guest(v, h.principal(r))
 	defer s.close()

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/garraia/garra/protocol"
 )
@@ -22,6 +21,7 @@ const (
 	replayBytes      = 1 << 20   // and how much of them
 	maxStreams       = 64        // of a session that are kept for a client that lost its connection
 	backlogBytes     = 64 << 20  // of a session's messages that are kept for clients that are not connected
+	keptBytes        = 256 << 20 // and of those of all sessions
 )
 
 // An event is one message on a stream, numbered from 1.
@@ -45,15 +45,13 @@ func newEvent(m *protocol.Message) event {
 	return e
 }
 
-// A backlog counts the bytes that the streams of one session hold.
-type backlog struct{ atomic.Int64 }
-
 // A stream is the messages that lead to the client over one response body: of
 // one POST, or the session's own. A client that lost the connection reads on
 // behind the last event that it has seen (MCP specification, "Transports",
 // resumability). It implements outlet and is safe for concurrent use.
 type stream struct {
 	id      string
+	age     uint64   // the older stream has the smaller one
 	backlog *backlog // of the session
 	onEvent func()   // is told that something but an answer came; nil for nobody
 
@@ -80,7 +78,7 @@ func newStream(id string, open int, held *backlog) *stream {
 func (t *stream) push(m *protocol.Message) bool {
 	e := newEvent(m)
 	t.mu.Lock()
-	if e.answer && t.reading == 0 && t.backlog.Load()+int64(e.size) > backlogBytes {
+	if e.answer && t.reading == 0 && t.backlog.load()+e.size > backlogBytes {
 		e = newEvent(protocol.NewError(m.ID, protocol.Errorf(protocol.CodeInternal,
 			"the answer of %d bytes was dropped: its client has gone, and so much waits for it already", e.size)))
 	}
@@ -99,7 +97,11 @@ func (t *stream) push(m *protocol.Message) bool {
 	if e.answer && t.open > 0 {
 		t.open--
 	}
+	kept := t.reading == 0
 	t.mu.Unlock()
+	if kept {
+		t.backlog.bound()
+	}
 	if taken && !e.answer && t.onEvent != nil {
 		t.onEvent()
 	}
@@ -121,15 +123,44 @@ func (t *stream) answer() (e event, ok bool) {
 // holdLocked counts bytes that came, or went when n is negative.
 func (t *stream) holdLocked(n int) {
 	t.bytes += n
-	t.backlog.Add(int64(n))
+	if t.reading == 0 {
+		t.backlog.add(n)
+	}
 }
 
 // drop forgets what the stream holds, for good.
 func (t *stream) drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropped, t.events = true, nil
+	t.dropped = true
+	t.emptyLocked()
+}
+
+// emptyLocked forgets what the stream holds.
+func (t *stream) emptyLocked() {
+	t.events = nil
 	t.holdLocked(-t.bytes)
+}
+
+// dropUnread is drop for a stream that no client is connected to, or reports false.
+// The stream without an end only forgets: its client hears of what comes later.
+func (t *stream) dropUnread() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reading > 0 {
+		return false
+	}
+	t.dropped = t.open >= 0
+	t.emptyLocked()
+	return true
+}
+
+// keeps reports whether the stream holds something for a client that is not
+// connected, and whether it waits for more.
+func (t *stream) keeps() (something, waits bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reading == 0 && t.bytes > 0, t.open != 0
 }
 
 // giveUp ends the wait for an answer that will not come, since the client has
@@ -148,11 +179,23 @@ func (t *stream) isRead() bool {
 	return t.reading > 0
 }
 
-// connected counts clients that are connected; leave it with -1.
+// connected counts clients that are connected; leave it with -1. What a stream
+// holds is kept for somebody while there are none.
 func (t *stream) connected(n int) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	before := t.reading
 	t.reading += n
+	left := before > 0 && t.reading == 0
+	switch {
+	case left:
+		t.backlog.add(t.bytes)
+	case before == 0 && t.reading > 0:
+		t.backlog.add(-t.bytes)
+	}
+	t.mu.Unlock()
+	if left {
+		t.backlog.bound()
+	}
 }
 
 // finish ends a stream that has no end of its own.

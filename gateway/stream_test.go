@@ -31,7 +31,7 @@ func TestAnswersToClientsThatLeftAreBounded(t *testing.T) {
 	const size = backlogBytes / 8
 	for i := range uint64(100) {
 		s.newStream(1, false).push(answer(i, size))
-		if held := s.backlog.Load(); held > backlogBytes {
+		if held := s.backlog.load(); held > backlogBytes {
 			t.Fatalf("%d bytes are held after %d answers", held, i+1)
 		}
 	}
@@ -48,7 +48,7 @@ func TestAnswersToClientsThatLeftAreBounded(t *testing.T) {
 	for i, t := range running {
 		t.push(answer(uint64(i), size))
 	}
-	if held := s.backlog.Load(); held > backlogBytes+1<<20 {
+	if held := s.backlog.load(); held > backlogBytes+1<<20 {
 		t.Errorf("%d bytes are held", held)
 	}
 	last := running[len(running)-1].events
@@ -104,7 +104,7 @@ func TestCallsOfClientsThatLeftAreBounded(t *testing.T) {
 		v.answers <- big
 	}
 	all.Wait()
-	if held := s.backlog.Load(); held > backlogBytes+1<<20 {
+	if held := s.backlog.load(); held > backlogBytes+1<<20 {
 		t.Errorf("%d bytes are held", held)
 	}
 }
@@ -118,7 +118,7 @@ func TestNewsForNobodyAreBounded(t *testing.T) {
 	for range 100_000 {
 		s.standing.push(news)
 	}
-	if held := s.backlog.Load(); held > unreadBytes || held < unreadBytes/2 {
+	if held := s.backlog.load(); held > unreadBytes || held < unreadBytes/2 {
 		t.Errorf("%d bytes are held", held)
 	}
 	s.standing.connected(1)
