@@ -15,10 +15,10 @@
 //
 // What a client sends is untrusted input to a decision, and JSON decoders
 // disagree on duplicate and on differently-cased member names. [ParseStrict]
-// and [ParseObjectStrict] refuse both, and what is sent on is written again
-// from what was parsed, token by token: order and number text stay, the
-// client's bytes do not. What a server sends is only carried, so [Parse] and
-// [ParseObject] are tolerant.
+// and [ParseObjectStrict] refuse both, and what is sent on has no blanks: where
+// the client wrote some it is written again from its tokens, whose order and text
+// stay, and where it wrote none that would be the same, byte for byte. What a
+// server sends is only carried, so [Parse] and [ParseObject] are tolerant.
 //
 // # Framing
 //

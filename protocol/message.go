@@ -63,9 +63,9 @@ func Parse(frame []byte) (*Message, error) {
 // ParseStrict reads a message from a client, whose content decides what it may
 // do. It refuses members that are there twice at any depth, and members of the
 // message or of its params whose names differ only in case, since another
-// decoder could read the other one. Params are written again from their
-// tokens; their order and the text of numbers and strings stay. Result and
-// Error alias frame.
+// decoder could read the other one. Params have no blanks: where frame has some
+// they are written again from their tokens; their order and the text of numbers
+// and strings stay. All else aliases frame.
 func ParseStrict(frame []byte) (*Message, error) {
 	if err := uncrowded(frame); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotMessage, err)
@@ -81,15 +81,17 @@ func ParseStrict(frame []byte) (*Message, error) {
 	if err != nil || m.Params == nil {
 		return m, err
 	}
-	obj, err := ParseObjectStrict(m.Params)
+	if m.Params, err = onLine(m.Params); err != nil {
+		return nil, fmt.Errorf("%w: params: %w", ErrNotMessage, err)
+	}
+	obj, err := parseLine(m.Params)
 	if errors.Is(err, errNotObject) {
-		m.Params, err = Recode(m.Params)
-		return m, err
+		return m, nil // whose content was read above
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: params: %w", ErrNotMessage, err)
 	}
-	m.Params, m.params = obj.Raw(), obj.Members
+	m.params = obj.Members
 	return m, nil
 }
 

@@ -3,8 +3,10 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -223,4 +225,27 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A large message from a client is not copied where it needs no change, and only
+// where it does.
+func TestParseStrictCopiesNothing(t *testing.T) {
+	const size = 4 << 20
+	text := strings.Repeat(`a \\\" b `, size/10)
+	frame := []byte(`{"jsonrpc": "2.0", "id":1,"method":"m","params":{"name":"a b","arguments":{"text":"` + text + `"}}}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := ParseStrict(frame)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > size/4 {
+		t.Errorf("reading a message of %d bytes took %d", len(frame), took)
+	}
+	blank := []byte(strings.Replace(string(frame), `"arguments":{`, "\"arguments\" :\t{\r\n", 1))
+	spaced, err := ParseStrict(blank)
+	if err != nil || !bytes.Equal(spaced.Params, m.Params) {
+		t.Errorf("the same with blanks is read as something else, or not at all: %v", err)
+	}
 }

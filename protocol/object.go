@@ -37,21 +37,43 @@ func ParseObject(raw Raw) (*Object, error) {
 
 // ParseObjectStrict reads an object from a client. It refuses equal member
 // names at any depth and, at the object's own level, names that differ only in
-// case; values are written again from their tokens.
+// case. Values alias raw where that has no blanks, else they are written again
+// from their tokens.
 func ParseObjectStrict(raw Raw) (*Object, error) {
-	members, err := readMembers(raw, jsontext.AllowInvalidUTF8(true))
+	line, err := onLine(raw)
+	if err != nil {
+		return nil, err
+	}
+	return parseLine(line)
+}
+
+// parseLine is ParseObjectStrict of what onLine returned.
+func parseLine(line Raw) (*Object, error) {
+	members, err := readMembers(line, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return nil, err
 	}
 	if err := distinct(members); err != nil {
 		return nil, err
 	}
-	for i := range members {
-		if members[i].Value, err = Recode(members[i].Value); err != nil {
-			return nil, err
-		}
-	}
 	return &Object{members}, nil
+}
+
+// onLine returns a JSON value without blanks: itself when it has none, as most
+// clients write it, since a copy of a large one costs much. What is not copied is
+// not looked at either.
+func onLine(raw Raw) (Raw, error) {
+	for text := []byte(raw); len(text) > 0; {
+		quote := bytes.IndexByte(text, '"')
+		if quote < 0 {
+			quote = len(text)
+		}
+		if bytes.ContainsAny(text[:quote], " \t\r\n") {
+			return Recode(raw)
+		}
+		text = afterString(text[quote:])
+	}
+	return raw, nil
 }
 
 // distinct refuses names that are equal under Unicode case folding, as some
