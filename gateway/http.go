@@ -3,9 +3,7 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"mime"
 	"net/http"
 	"strconv"
@@ -29,6 +27,7 @@ const (
 // belongs to the principal that began it.
 func (g *Gateway) HTTP(principal func(*http.Request) string) http.Handler {
 	h := &httpHandler{gateway: g, principal: principal, sessions: newHTTPSessions(g)}
+	h.bodies = newShares(bodyBytes, shareWait)
 	mux := http.NewServeMux()
 	for _, path := range []string{"/mcp", "/mcp/{server}"} {
 		mux.HandleFunc("POST "+path, h.post)
@@ -45,6 +44,7 @@ type httpHandler struct {
 	gateway   *Gateway
 	principal func(*http.Request) string
 	sessions  *httpSessions
+	bodies    *shares
 }
 
 // refuse answers an HTTP request that is no valid MCP request, in the form of a
@@ -67,10 +67,11 @@ func (h *httpHandler) post(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, protocol.CodeInvalidRequest, "there is no server %q", server)
 		return
 	}
-	body, ok := readBody(w, r)
-	if !ok {
+	body, done := h.readBody(w, r)
+	if done == nil {
 		return
 	}
+	defer done()
 	if isStateless(r, nil) {
 		m, err := protocol.ParseStrict(body)
 		if err != nil {
@@ -228,38 +229,6 @@ func (h *httpHandler) find(w http.ResponseWriter, r *http.Request) *httpSession 
 	return s
 }
 
-// readBody reads the body of a POST, or answers what is wrong with it.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	if kind := r.Header.Get("Content-Type"); kind != "application/json" && !isJSON(kind) {
-		refuse(w, http.StatusUnsupportedMediaType, protocol.CodeInvalidRequest,
-			"POST needs Content-Type: application/json")
-		return nil, false
-	}
-	if !acceptsBoth(r) && !accepts(r, "application/json") && !accepts(r, "text/event-stream") {
-		refuse(w, http.StatusNotAcceptable, protocol.CodeInvalidRequest,
-			"POST needs Accept: application/json, text/event-stream")
-		return nil, false
-	}
-	var text bytes.Buffer
-	if known := r.ContentLength; known > 0 && known <= protocol.DefaultMaxFrame {
-		text.Grow(int(min(known, trustedLength)) + bytes.MinRead)
-	}
-	_, err := text.ReadFrom(http.MaxBytesReader(w, r.Body, protocol.DefaultMaxFrame))
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		refuse(w, http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest,
-			"the message is over %d bytes", tooLarge.Limit)
-		return nil, false
-	}
-	if err != nil {
-		refuse(w, http.StatusBadRequest, protocol.CodeParse, "reading the message: %v", err)
-		return nil, false
-	}
-	return text.Bytes(), true
-}
-
-// trustedLength is up to how many bytes a client is believed that it will send.
-const trustedLength = 1 << 20
-
 // isJSON reports whether a Content-Type is that of JSON.
 func isJSON(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
@@ -318,8 +287,16 @@ func (s *httpSession) exchange(w http.ResponseWriter, r *http.Request, messages 
 		s.serveOne(w, r, messages[0], t)
 		return
 	}
+	// What was read is in work as long as the requests run, as it is with one, also
+	// when the client is gone.
+	var running sync.WaitGroup
+	defer running.Wait()
 	for _, m := range messages {
-		s.receive(m, t)
+		if !m.IsRequest() {
+			s.receive(m, t)
+		} else if run := s.prepare(m, t); run != nil {
+			running.Go(run) // ends with the request, at the latest when the session does
+		}
 	}
 	if t.oneWay {
 		s.respondJSON(w, r, t, batch)
