@@ -44,7 +44,7 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request) (body []b
 		return text.Bytes(), func() {}
 	}
 	if err == nil {
-		if done = h.share(w, r, &text); done == nil {
+		if done = h.share(w, r, &text, src); done == nil {
 			return nil, nil
 		}
 		if _, err = text.ReadFrom(src); err == nil {
@@ -64,21 +64,24 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request) (body []b
 // share makes room for the rest of a large body, or answers that there is none and
 // returns nil; done gives it back. All of it is taken at once: bodies of which each
 // holds a part would wait for each other.
-func (h *httpHandler) share(w http.ResponseWriter, r *http.Request, text *bytes.Buffer) (done func()) {
+func (h *httpHandler) share(
+	w http.ResponseWriter, r *http.Request, text *bytes.Buffer, rest io.Reader,
+) (done func()) {
 	known := min(r.ContentLength, protocol.DefaultMaxFrame)
 	size := int(known)
 	if known < 0 {
 		size = protocol.DefaultMaxFrame // the client doesn't say
 	}
 	if !h.bodies.take(r.Context(), size) {
+		_, _ = io.Copy(io.Discard, rest) // a client reads no answer before it has sent everything
 		w.Header().Set("Retry-After", "10")
 		refuse(w, http.StatusServiceUnavailable, protocol.CodeInternal,
-			"nothing was done: other requests of over %d bytes are in work already, and there is no room for this one; "+
+			"nothing was done: other requests of over %d bytes are in work, and there is no room for this one; "+
 				"send it again later, or send less at a time", smallRequest)
 		return nil
 	}
-	if known > 0 {
-		text.Grow(max(size-text.Len(), 0) + bytes.MinRead) // growing by and by would copy it again and again
+	if known > 0 { // growing by and by would copy it again and again
+		*text = *bytes.NewBuffer(append(make([]byte, 0, size+bytes.MinRead), text.Bytes()...))
 	}
 	return func() { h.bodies.give(size) }
 }

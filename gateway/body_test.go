@@ -40,7 +40,11 @@ func TestLargeBodiesHaveOneBound(t *testing.T) {
 	if first == nil || second == nil {
 		t.Fatal("bodies that have room are refused")
 	}
-	third, w := read(strings.NewReader(text))
+	refused := strings.NewReader(text)
+	third, w := read(refused)
+	if refused.Len() > 0 {
+		t.Errorf("%d bytes are left, which the client would fail to send", refused.Len())
+	}
 	var answer struct {
 		Error struct{ Message string }
 	}

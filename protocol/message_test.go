@@ -232,7 +232,8 @@ func FuzzParse(f *testing.F) {
 func TestParseStrictCopiesNothing(t *testing.T) {
 	const size = 4 << 20
 	text := strings.Repeat(`a \\\" b `, size/10)
-	frame := []byte(`{"jsonrpc": "2.0", "id":1,"method":"m","params":{"name":"a b","arguments":{"text":"` + text + `"}}}`)
+	frame := []byte(`{"jsonrpc": "2.0", "id":1,"method":"m",` +
+		`"params":{"name":"a b","arguments":{"text":"` + text + `"}}}`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	m, err := ParseStrict(frame)
