@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,9 @@ const (
 	mostFound = 50       // whatever it wants
 	findBytes = 48 << 10 // of all tools of an answer; the first is there in any case
 )
+
+// findTakes says which arguments find_tool has.
+const findTakes = "it takes query and server, which are texts, and limit, which is a number"
 
 // How much a word counts by where it stands.
 const (
@@ -182,11 +186,9 @@ func (a aggregate) findTool(ctx context.Context, params *protocol.Object) (Raw, 
 	if err != nil {
 		return nil, source.Fail(source.CallInvalid, "", "%s: %v", toolFind, err)
 	}
-	query, _ := protocol.Text(arguments.Get("query"))   // absent is empty
-	server, _ := protocol.Text(arguments.Get("server")) // absent is empty
-	limit, err := strconv.Atoi(string(arguments.Get("limit")))
-	if err != nil || limit < 1 {
-		limit = fewFound
+	query, server, limit, err := wish(arguments)
+	if err != nil {
+		return nil, source.Fail(source.CallInvalid, "", "%s: %v", toolFind, err)
 	}
 	a.gateway.settle(ctx, catalog.Tools)
 	x := a.gateway.toolIndex()
@@ -194,6 +196,32 @@ func (a aggregate) findTool(ctx context.Context, params *protocol.Object) (Raw, 
 		return x.overview(server), nil
 	}
 	return x.find(query, server, min(limit, mostFound)), nil
+}
+
+// wish reads the arguments of find_tool. A limit without sense is the usual one; what
+// garra would overlook is an error, since the answer would not be what was asked for.
+func wish(arguments *protocol.Object) (query, server string, limit int, err error) {
+	limit = fewFound
+	for _, m := range arguments.Members {
+		kind, want := Raw(m.Value).Kind(), byte('"')
+		switch m.Name {
+		case "query":
+			query, _ = protocol.Text(m.Value) // what is no text is refused below
+		case "server":
+			server, _ = protocol.Text(m.Value)
+		case "limit":
+			want = '0'
+			if n, err := strconv.Atoi(string(m.Value)); err == nil && n > 0 {
+				limit = n
+			}
+		default:
+			return "", "", 0, fmt.Errorf("it has no argument %.40q; %s", m.Name, findTakes)
+		}
+		if kind != 'n' && byte(kind) != want {
+			return "", "", 0, fmt.Errorf("%s is %.40s; %s", m.Name, m.Value, findTakes)
+		}
+	}
+	return query, server, limit, nil
 }
 
 // find is the answer with the tools that fit a query best.

@@ -144,6 +144,33 @@ func TestCallsOfNothing(t *testing.T) {
 	}
 }
 
+// What find_tool would overlook is refused, with what it takes.
+func TestWrongWishes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(searched("a"))
+	c := r.connect("", `{}`)
+	for _, arguments := range []string{
+		`{"q":"sum"}`, `{"query":5}`, `{"query":["sum"]}`, `{"query":"echo","server":1}`,
+		`{"query":"echo","limit":"3"}`, `{"query":"echo","limit":true}`, `[1]`, `{"":1}`,
+	} {
+		m := c.request("tools/call", callParams("find_tool", arguments))
+		if got := failureCode(m); got != "call.invalid" {
+			t.Errorf("%s: %q", arguments, got)
+		}
+		if arguments != `[1]` && !strings.Contains(textOf(t, m.Result), "it takes query and server") {
+			t.Errorf("%s: %s", arguments, m.Result)
+		}
+	}
+	for _, arguments := range []string{
+		`{"query":"echo","server":null,"limit":null}`, `{"query":"echo","limit":2.5}`, `{"query":"echo","limit":-1}`,
+	} {
+		if found := c.find(arguments); len(found.Tools) == 0 {
+			t.Errorf("%s finds nothing", arguments)
+		}
+	}
+}
+
 // The pair is there when a server asks for it, and no longer.
 func TestSearchIsAChoice(t *testing.T) {
 	t.Parallel()
