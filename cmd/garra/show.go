@@ -21,9 +21,10 @@ func newConfigShow(g *globals) *cobra.Command {
 		Use: "show", Short: "Show the configuration as garra understands it",
 		Args: exactArgs(0),
 		Long: `Shows each server as garra understands its entry, with defaults; the text leaves out
-what few entries set. Of env and headers only the names are shown. Of args and url the values are hidden whose names say that
-they are secret, as after --token, and users, passwords and query values in URLs; of
-oauth the client's secret. The rest is shown. References such as ${NAME} are shown as they are written.
+what few entries set. Of env and headers only the names are shown. Of args and url the
+values are hidden whose names say that they are secret, as after --token, and users,
+passwords and query values in URLs, and of oauth the client's secret; the rest is shown.
+References such as ${NAME} are shown as they are written.
 
 Exit codes: 65 when a file cannot be parsed.`,
 		RunE: func(*cobra.Command, []string) error {
@@ -125,7 +126,8 @@ func show(s *mcpconfig.Server) shownServer {
 	shown.Command, shown.Args, shown.Cwd, shown.EnvFile = s.Command, hide.Args(s.Args), s.Cwd, s.EnvFile
 	shown.Env = slices.Sorted(maps.Keys(s.Env))
 	shown.shownProcess = &shownProcess{
-		InheritEnv: s.InheritEnv, Sharing: string(s.Sharing), Start: string(s.Start), IdleStopSecs: s.IdleStop.Seconds(),
+		InheritEnv: s.InheritEnv, Sharing: string(s.Sharing),
+		Start: string(s.Start), IdleStopSecs: s.IdleStop.Seconds(),
 		MemoryLimitMB: s.MemoryLimitMB, AddressSpaceLimitMB: s.AddressSpaceLimitMB, CPULimit: s.CPULimit,
 		MaxProcesses: s.MaxProcesses, MaxOpenFiles: s.MaxOpenFiles,
 		Sandbox: shownSandbox{
