@@ -35,7 +35,8 @@ type ServerInfo struct {
 	Sandbox   SandboxInfo  `json:"sandbox"`
 	Noise     int          `json:"noise"` // lines on standard output that were no messages
 	Sharing   string       `json:"sharing"`
-	Holders   []HolderInfo `json:"holders,omitempty"` // clients that have a process of their own
+	ToolsMode string       `json:"tools_mode,omitempty"` // "search" when clients find its tools by asking
+	Holders   []HolderInfo `json:"holders,omitempty"`    // clients that have a process of their own
 }
 
 // A HolderInfo is a client's own process of a server.
@@ -110,6 +111,7 @@ type ToolInfo struct {
 	Description string `json:"description"`
 	InputSchema Raw    `json:"input_schema"`
 	Allowed     bool   `json:"allowed"`
+	Searched    bool   `json:"searched,omitempty"` // clients of all servers find it by asking
 	Reason      string `json:"reason"`
 	Rule        string `json:"rule,omitempty"`
 	Pinned      bool   `json:"pinned"`
@@ -223,6 +225,9 @@ func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 			Mode: string(entry.Sandbox.Mode), Effective: "off", Unenforced: []string{"files", "network"},
 		},
 		PID: intOrNull(status.PID), Sharing: string(entry.Sharing),
+	}
+	if entry.Tools == mcpconfig.ToolsSearch {
+		info.ToolsMode = string(entry.Tools)
 	}
 	if f := status.LastError; f != nil {
 		text := f.Message
@@ -341,6 +346,7 @@ func (u *upstream) toolInfo(item *catalog.Item) ToolInfo {
 	t := ToolInfo{
 		Server: u.name, Name: item.Name, ExposedAs: item.Exposed,
 		Allowed: decision.Allowed, Reason: decision.Reason, Rule: decision.Rule,
+		Searched: decision.Allowed && u.searched(),
 	}
 	if obj, err := protocol.ParseObject(item.Raw); err == nil {
 		t.Description, _ = protocol.Text(obj.Get("description")) // absent is empty

@@ -50,6 +50,7 @@ func (g *globals) inspect(ctx context.Context, name string) (*gateway.ServerDeta
 	if err != nil {
 		return nil, err
 	}
+	defer g.waitFor(name).stop()
 	if client != nil {
 		detail, err := client.Detail(ctx, name, true)
 		if err != nil {
@@ -144,6 +145,12 @@ func (g *globals) printDetail(d inspected) error {
 	}
 	if len(d.Env.Dropped) > 0 {
 		row("dropped", "%s", strings.Join(d.Env.Dropped, ", "))
+	}
+	if d.ToolsMode == string(mcpconfig.ToolsSearch) {
+		row("tools", "searched: clients of all servers find them by find_tool")
+	}
+	if d.Sharing != string(mcpconfig.SharingShared) {
+		row("sharing", "%s: a process for each client", d.Sharing)
 	}
 	row("resources", "%d", len(d.Resources))
 	row("prompts", "%d", len(d.Prompts))
