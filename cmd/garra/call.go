@@ -75,6 +75,7 @@ func (g *globals) callTool(ctx context.Context, server, tool string, arguments p
 		return nil, err
 	}
 	defer done()
+	defer g.waitFor(server).stop()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	params := protocol.Object{}

@@ -81,15 +81,6 @@ func noServer(config *mcpconfig.Config, name, folder string) error {
 	return source.Fail(source.ServerUnknown, name, "there is no such server in %s", folder)
 }
 
-// awaitAll waits until what each server offers is known, or that it can't be.
-func (e *engine) awaitAll(ctx context.Context) {
-	for _, name := range append(e.supervisor.Names(), e.remote.Names()...) {
-		if err := e.gateway.Known(ctx, name); err != nil {
-			e.log.Debug().Err(err).Msg("not inspected")
-		}
-	}
-}
-
 // quieter is the log of a gateway that a command runs for itself: what a person
 // at a terminal wants to know, not the daily business.
 func quieter(log zerolog.Logger) zerolog.Logger {
