@@ -74,8 +74,20 @@ func (s *Server) gaveUp(ctx Context, now *snapshot) *source.Failure {
 		return f
 	}
 	f.Message = fmt.Sprintf("the server is in state %s and did not become ready in time", now.status.State)
-	f.Fix = "see `garra mcp inspect " + s.name + "`, or raise callTimeoutSecs if it only starts slowly"
+	f.Fix = "see `garra mcp inspect " + s.name + "`, or raise " + tooShort(now) + " if it only starts slowly"
 	return because(f, now)
+}
+
+// tooShort is the field whose time was too short for who waited: that of the call,
+// when the server had much of its own left.
+func tooShort(now *snapshot) string {
+	last, status := now.status.LastError, &now.status
+	spent := time.Since(status.Since)
+	if (last == nil || last.Code != source.CallTimeout) && status.State == source.Starting &&
+		spent < now.entry.Timeout*3/4 {
+		return "callTimeoutSecs"
+	}
+	return "timeoutSecs"
 }
 
 // because adds what went wrong last. The last failure knows best how to mend a

@@ -278,7 +278,15 @@ func TestCallersWithLittleTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		f := failed(t, <-hello(ctx, s), source.CallTimeout)
-		contains(t, f.Error(), "the server is in state starting", "mcp inspect s")
+		contains(t, f.Error(), "the server is in state starting", "mcp inspect s", "callTimeoutSecs")
+	})
+	scene(t, "are told which time was too short", func(t *testing.T) {
+		s := newStage(plain())
+		defer s.close(t)
+		ctx, cancel := context.WithTimeout(t.Context(), s.current.Load().entry.Timeout)
+		defer cancel()
+		f := failed(t, <-hello(ctx, s), source.CallTimeout)
+		contains(t, f.Error(), "raise timeoutSecs")
 	})
 	scene(t, "don't wait at all for a try that is too late", func(t *testing.T) {
 		s := newStage(plain())
