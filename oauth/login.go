@@ -37,8 +37,8 @@ func (a *Account) Login(ctx Context, ask *Ask) (*Login, error) {
 	}
 	realm, err := a.discover(ctx, challenge)
 	switch {
-	case errors.Is(err, errNoOAuth) && answered:
-		return nil, errors.New("the server answers without a token, and has no login")
+	case errors.Is(err, ErrNoOAuth) && answered:
+		return nil, errors.New("the server answers without a token, and has no login: it can be used as it is")
 	case err != nil:
 		return nil, err
 	}

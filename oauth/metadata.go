@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	// errNoOAuth is of a server that has no metadata.
-	errNoOAuth = errors.New("the server says nothing about OAuth")
+	// ErrNoOAuth is of a server that has no metadata.
+	ErrNoOAuth = errors.New("the server says nothing about OAuth")
 	// errNoIssuer is of an authorization server that has none.
 	errNoIssuer = errors.New("the authorization server has no metadata")
 )
@@ -37,13 +37,13 @@ func (a *Account) Offers(ctx Context, c Challenge) bool {
 		return true
 	}
 	_, err := a.discover(ctx, c)
-	return ctx.Err() == nil && !errors.Is(err, errNoOAuth)
+	return ctx.Err() == nil && !errors.Is(err, ErrNoOAuth)
 }
 
 // discover finds the authorization server of a server.
 func (a *Account) discover(ctx Context, c Challenge) (*realm, error) {
 	protected, err := a.protected(ctx, c)
-	if errors.Is(err, errNoOAuth) {
+	if errors.Is(err, ErrNoOAuth) {
 		// Revision 2025-03-26 had the server be its own authorization server.
 		root := url.URL{Scheme: a.URL.Scheme, Host: a.URL.Host}
 		issuer, absent := a.issuer(ctx, root.String())
@@ -88,7 +88,7 @@ func (a *Account) protected(ctx Context, c Challenge) (*oauthex.ProtectedResourc
 		}
 		return m, err
 	}
-	return nil, errNoOAuth
+	return nil, ErrNoOAuth
 }
 
 // protectedAt gets metadata of a server, which has to be that of this one: else

@@ -260,7 +260,7 @@ func TestHopelessServers(t *testing.T) {
 	}{
 		{
 			"401", status(401, "bad token open-sesame"),
-			[]string{"401 Unauthorized", `"bad token [hidden]"`, "in headers, or log in"},
+			[]string{"401 Unauthorized", `"bad token [hidden]"`, "the Authorization in headers (mcp.json:4)"},
 		},
 		{"403", status(403, ""), []string{"403 Forbidden", "headers", "log in"}},
 		{"404", status(404, ""), []string{"404 Not Found", "url is right"}},
@@ -410,7 +410,7 @@ func TestRevokedToken(t *testing.T) {
 	s := r.only(at(w.URL))
 	revoked.Store(true)
 	_, err := s.Call(t.Context(), tool("x", nil))
-	contains(t, failed(t, err, source.ServerFailed).Error(), "401", "log in")
+	contains(t, failed(t, err, source.ServerFailed).Error(), "401", "in headers")
 	r.state("s", source.Failed)
 	n := w.seen(http.MethodPost)
 	for range 10 {

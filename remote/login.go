@@ -163,7 +163,11 @@ func (c *caller) wants(m *mishap, to *address) {
 // login sees in an answer that refuses that a login would help.
 func (c *caller) login(ctx Context, res *response, m *mishap) {
 	to := res.from
-	if to.account == nil {
+	if to.account == nil { // the entry's headers set an Authorization
+		if entry := c.target.entry; m.status == http.StatusUnauthorized {
+			m.failure.Fix = fmt.Sprintf("the Authorization in headers (%s) is not what it wants: look whether it "+
+				"is right, or take it out and try `garra mcp login %s`", entry.Position("headers"), entry.Name)
+		}
 		return
 	}
 	challenge, _ := oauth.ReadChallenge(res.Header)
@@ -172,6 +176,7 @@ func (c *caller) login(ctx Context, res *response, m *mishap) {
 		ctx, cancel := context.WithTimeout(ctx, offersTime)
 		defer cancel()
 		if to.token == "" && !to.account.Offers(ctx, challenge) {
+			m.failure.Fix = "set the Authorization that it wants in headers; it names no place to log in at"
 			return
 		}
 		m.failure.Message += "; it wants a login"

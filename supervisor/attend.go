@@ -173,13 +173,17 @@ func (a *attendance) explain() *source.Failure {
 	default:
 		f.Message = fmt.Sprintf("the server %s before it answered initialize, after %s", a.cause(), age(a.started))
 	}
-	switch tail, stray := a.ring.tail(a.stderr), a.link.stray.Load(); {
+	tail, stray := a.ring.tail(a.stderr), a.link.stray.Load()
+	switch {
 	case tail != "":
 		f.Message += "; its last words on stderr: " + tail
 	case stray != nil:
 		f.Message += fmt.Sprintf("; it wrote nothing to stderr, and to stdout %.200q, which is no MCP message", *stray)
 	default:
 		f.Message += "; it wrote nothing to stderr"
+	}
+	if tail == "" && (a.refused == nil || a.refused.Fix == "") { // the log would be empty
+		f.Fix = "run its command in a terminal to see what it does"
 	}
 	return f
 }

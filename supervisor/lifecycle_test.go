@@ -261,7 +261,8 @@ func TestServersThatDoNotComeUp(t *testing.T) {
 		"exits silently": {
 			misbehaving("--exit-at-start"), source.ServerCrashed,
 			[]string{
-				"ended (exit status 0) before it answered initialize", "it wrote nothing to stderr", "garra mcp logs s",
+				"ended (exit status 0) before it answered initialize", "it wrote nothing to stderr",
+				"run its command in a terminal",
 			},
 		},
 		"exits with a code": {

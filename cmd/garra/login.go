@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"time"
@@ -88,7 +89,9 @@ func (g *globals) login(ctx context.Context, name string, f *loginFlags) error {
 		Scopes: splitScopes(f.scopes), Pasted: g.pasted(), Show: func(address string) { g.show(address, f.headless) },
 	})
 	if err != nil {
-		return source.Fail(source.ServerFailed, name, "logging in: %v", err)
+		failure := source.Fail(source.ServerFailed, name, "logging in: %v", err)
+		failure.Fix = loginFix(err)
+		return failure
 	}
 	if f.asJSON {
 		err = g.writeJSON(login)
@@ -96,6 +99,17 @@ func (g *globals) login(ctx context.Context, name string, f *loginFlags) error {
 		fmt.Fprintln(g.out, printable(loginText(login)))
 	}
 	return errors.Join(err, g.afterLogin(ctx, name))
+}
+
+// loginFix is what to do about a login that failed, empty when the error says it.
+func loginFix(err error) string {
+	switch {
+	case errors.Is(err, oauth.ErrNoOAuth):
+		return "if it wants a token, set it as Authorization in headers"
+	case errors.As(err, new(*net.OpError)):
+		return "look whether url is right, and whether the server runs"
+	}
+	return ""
 }
 
 // splitScopes lets scopes be written with blanks between them too.
