@@ -83,9 +83,23 @@ func (g *globals) callTool(ctx context.Context, server, tool string, arguments p
 	params.Set("arguments", arguments)
 	c := pipeClient{frames: protocol.NewReader(in, 0), out: conn}
 	if err := c.hello(); err != nil {
+		if connectionLost(err) {
+			err = &source.Failure{
+				Code: source.GatewayEnded, Server: server, Cause: err,
+				Message: "the gateway ended before it got the call", Fix: "call again",
+			}
+		}
 		return nil, err
 	}
-	return c.ask(protocol.MethodToolsCall, params.Raw())
+	result, err := c.ask(protocol.MethodToolsCall, params.Raw())
+	if connectionLost(err) {
+		return nil, &source.Failure{
+			Code: source.GatewayEnded, Server: server, Cause: err,
+			Message: fmt.Sprintf("the gateway ended before it answered the call of %.100q, which may have run", tool),
+			Fix:     "look whether it has before you call again",
+		}
+	}
+	return result, err
 }
 
 // pipe opens the view of one server: of the running gateway, or of a private
@@ -154,9 +168,6 @@ func (c *pipeClient) ask(method string, params protocol.Raw) (protocol.Raw, erro
 	}
 	for {
 		frame, err := c.frames.Next()
-		if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-			return nil, errors.New("the gateway ended the connection before it answered")
-		}
 		if err != nil {
 			return nil, err
 		}

@@ -28,8 +28,13 @@ again.
 Exit codes: 1 for an unknown server and one that cannot be started.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			detail, failure := g.inspect(c.Context(), args[0])
+			failure = beyondItself(failure, args[0])
 			if detail == nil {
 				return failure
+			}
+			if detail.LastError != nil {
+				text := withoutInspect(*detail.LastError, args[0])
+				detail.LastError = &text
 			}
 			shown := inspected{detail, g.auth(c.Context(), args[0])}
 			if asJSON {
@@ -72,6 +77,28 @@ func (g *globals) inspect(ctx context.Context, name string) (*gateway.ServerDeta
 		return &detail, nil
 	}
 	return &detail, failure
+}
+
+// beyondItself takes out of a failure the advice to do what has just been done.
+func beyondItself(err error, name string) error {
+	f, ok := errors.AsType[*source.Failure](err)
+	if !ok {
+		return err
+	}
+	next := *f
+	next.Message, next.Fix = withoutInspect(f.Message, name), withoutInspect(f.Fix, name)
+	return &next
+}
+
+func withoutInspect(text, name string) string {
+	command := "`garra mcp inspect " + name + "`"
+	for _, advice := range []string{
+		"; see what " + command + " shows of it", "see what " + command + " shows of it", "see " + command + ", or ",
+		"; see " + command, "see " + command,
+	} {
+		text = strings.ReplaceAll(text, advice, "")
+	}
+	return text
 }
 
 // notReady is the failure of a server that should run and doesn't.
