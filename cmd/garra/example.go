@@ -23,12 +23,27 @@ const (
 	exampleCommand = "example-server"
 )
 
-// addExample adds the built-in server to a configuration that has none of that
-// name. It is an ordinary child: this binary, started with a hidden command.
-func addExample(config *mcpconfig.Config) error {
-	if _, taken := config.Server(exampleName); taken {
+// addExample returns what adds the built-in server to a configuration, and says so
+// once when it has one of that name, which is used then.
+func (e *engine) addExample() func(*mcpconfig.Config) error {
+	warned := false
+	return func(config *mcpconfig.Config) error {
+		own, taken := config.Server(exampleName)
+		if !taken {
+			return addExample(config)
+		}
+		if !warned {
+			e.log.Warn().Str("server", exampleName).Msgf("--example: the server of that name in %s is used, and not "+
+				"the one that is built in; give yours another name to have both", own.Origin)
+		}
+		warned = true
 		return nil
 	}
+}
+
+// addExample adds the built-in server. It is an ordinary child: this binary, started
+// with a hidden command.
+func addExample(config *mcpconfig.Config) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("adding the example: %w", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/browser"
 	"github.com/garraia/garra/internal/place"
+	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/oauth"
 	"github.com/garraia/garra/remote"
 	"github.com/garraia/garra/source"
@@ -42,9 +43,27 @@ func (g *globals) account(ctx context.Context, name string) (*oauth.Account, err
 	}
 	entry, ok := config.Server(name)
 	if !ok {
-		return nil, noServer(config, name, places.ConfigDir)
+		if entry = g.builtIn(ctx, config, name); entry == nil {
+			return nil, noServer(config, name, places.ConfigDir)
+		}
 	}
 	return remote.Account(ctx, entry, remote.Options{Host: envbuild.SystemHost(), Logins: loginsIn(places)})
+}
+
+// builtIn is the entry of a server that the running gateway has and no file, such as
+// that of --example; nil when there is none.
+func (g *globals) builtIn(ctx context.Context, config *mcpconfig.Config, name string) *mcpconfig.Server {
+	client, err := g.running(ctx)
+	if client == nil || err != nil {
+		return nil
+	}
+	detail, err := client.Detail(ctx, name, false)
+	if err != nil || detail.Transport != string(mcpconfig.Stdio) {
+		return nil
+	}
+	entry := mcpconfig.NewServer(name, mcpconfig.Position{File: detail.Source}, config.Settings)
+	entry.Transport = mcpconfig.Stdio
+	return entry
 }
 
 // A loginFlags is what `mcp login` is told.

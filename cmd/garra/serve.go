@@ -97,7 +97,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		return err
 	}
 	if o.example {
-		e.edit = addExample
+		e.edit = e.addExample()
 	}
 	d := &daemon{engine: e, options: o, tokens: tokensIn(places)}
 	e.applied = func(config *mcpconfig.Config) {
