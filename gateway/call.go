@@ -5,8 +5,10 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/garraia/garra/catalog"
+	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
@@ -19,13 +21,33 @@ func (u *upstream) callTool(ctx context.Context, x *exchange, params *protocol.O
 		return outcome(nil, err)
 	}
 	if item == nil {
-		return nil, protocol.Errorf(protocol.CodeInvalidParams, "server %q has no tool %q", u.name, name)
+		return nil, protocol.Errorf(protocol.CodeInvalidParams, "server %q has no tool %q%s",
+			u.name, name, u.meant(name))
 	}
 	if d := u.tool(item); !d.Allowed {
 		return nil, denied(u.name, name, d.Reason, d.Rule)
 	}
 	params.Set("name", protocol.Quote(name))
 	return outcome(u.forward(ctx, x, params.Raw()))
+}
+
+// meant names the tool that somebody who wrote another name most likely meant, of
+// those that may be called; empty when none is near.
+func (u *upstream) meant(name string) string {
+	list := u.gateway.catalog.List(u.name, catalog.Tools)
+	if list == nil {
+		return ""
+	}
+	var known []string
+	for _, item := range list.Items {
+		if u.tool(item).Allowed {
+			known = append(known, item.Name)
+		}
+	}
+	if nearest := mcpconfig.Nearest(name, known); nearest != "" {
+		return fmt.Sprintf("; did you mean %q?", nearest)
+	}
+	return ""
 }
 
 // denied is the answer to a call that policy doesn't allow.

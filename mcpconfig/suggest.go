@@ -17,6 +17,9 @@ func didYouMean(key string, known []string) string {
 	return "check the spelling, or remove it; garra ignores it and keeps it"
 }
 
+// Nearest returns which of the known names somebody most likely meant, or "" when none is near.
+func Nearest(name string, known []string) string { return nearestKey(name, known) }
+
 // nearestKey returns the first of the known keys with the least edit distance, or one that is
 // longer or shorter at its end alone, or "" when nothing is near. Case, underscores and hyphens
 // don't count.

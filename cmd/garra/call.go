@@ -63,7 +63,8 @@ func (g *globals) readArguments(flag string) (protocol.Raw, error) {
 	}
 	object, err := protocol.ParseObjectStrict(text)
 	if err != nil {
-		return nil, usageError(fmt.Errorf("--args is no JSON object: %w", err))
+		reason := strings.TrimPrefix(err.Error(), "jsontext: ")
+		return nil, usageError(fmt.Errorf(`--args is no JSON object: %s; write it as '{"name":"value"}'`, reason))
 	}
 	return object.Raw(), nil
 }
@@ -92,6 +93,13 @@ func (g *globals) callTool(ctx context.Context, server, tool string, arguments p
 		return nil, err
 	}
 	result, err := c.ask(protocol.MethodToolsCall, params.Raw())
+	if e, ok := errors.AsType[*protocol.Error](err); ok && strings.Contains(e.Message, " has no tool ") {
+		end := "; "
+		if strings.HasSuffix(e.Message, "?") {
+			end = " "
+		}
+		return nil, errors.New(e.Message + end + "`garra mcp tools` lists what there is")
+	}
 	if connectionLost(err) {
 		return nil, &source.Failure{
 			Code: source.GatewayEnded, Server: server, Cause: err,
