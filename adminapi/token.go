@@ -101,7 +101,11 @@ func (t *Tokens) Revoke(id string) error {
 	if list, err := t.List(); err != nil {
 		return err
 	} else if !slices.ContainsFunc(list, func(token Token) bool { return token.ID == id }) {
-		return fmt.Errorf("%w: %.40q", ErrNoToken, id)
+		if i := slices.IndexFunc(list, func(token Token) bool { return token.Client == id }); i >= 0 && id != "" {
+			return fmt.Errorf("%w: %.40q is the name of a client, and what is wanted is the id of a token, "+
+				"such as %s; see `garra token list`", ErrNoToken, id, list[i].ID)
+		}
+		return fmt.Errorf("%w: %.40q; see the ids in `garra token list`", ErrNoToken, id)
 	}
 	return t.change(func(tokens []Token) ([]Token, error) {
 		return slices.DeleteFunc(slices.Clone(tokens), func(token Token) bool { return token.ID == id }), nil

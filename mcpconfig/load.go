@@ -251,8 +251,12 @@ func (l *loader) reportRootKey(s *source, m *member, noRoot bool) {
 			"the server %q stands outside of mcpServers", shorten(m.key))
 		return
 	}
+	consequence := ""
+	if noRoot && nearestKey(m.key, []string{"mcpServers"}) != "" {
+		consequence = ", so no server in it is read"
+	}
 	l.report(s.at(m.keyStart), CodeKeyUnknown, didYouMean(m.key, []string{"mcpServers"}),
-		"unknown key %q", shorten(m.key))
+		"unknown key %q%s", shorten(m.key), consequence)
 }
 
 // generalEntries returns the entries of config.yml.

@@ -171,8 +171,8 @@ func (g *globals) printServers(list adminapi.Listing) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(g.err, "no servers are configured; write them to %s\n",
-			filepath.Join(places.ConfigDir, mcpconfig.ServersFile))
+		fmt.Fprintf(g.err, "no servers are configured; write them to %s, or see `garra config check` "+
+			"if they are there\n", filepath.Join(places.ConfigDir, mcpconfig.ServersFile))
 		return nil
 	}
 	t := g.table("NAME", "STATE", "TOOLS", "PID", "RESTARTS", "ENV", "SOURCE", "LAST ERROR")

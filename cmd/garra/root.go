@@ -135,7 +135,7 @@ wrong, 6 refused by policy, 65 a file cannot be parsed at all, 130 interrupted.`
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.configDir, "config-dir", "",
-		"the configuration `DIR` (default $GARRAIA_CONFIG_DIR, then ~/.config/garraia)")
+		"the configuration `DIR` (default $GARRAIA_CONFIG_DIR, else garraia in $XDG_CONFIG_HOME or ~/.config)")
 	flags.StringVar(&g.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, info, warn or error")
 	flags.StringVar(&g.logFormat, "log-format", "", "the `FORMAT` of the log: console or json "+
 		"(default console on a terminal, else json)")

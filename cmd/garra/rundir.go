@@ -48,9 +48,11 @@ func lockRun(places place.Places) (func(), error) {
 	}
 	other, readErr := readRunFile(places)
 	if readErr != nil {
-		return nil, fmt.Errorf("a gateway runs for %s already", places.ConfigDir)
+		return nil, fmt.Errorf("a gateway runs for %s already; end it first, or give another --config-dir",
+			places.ConfigDir)
 	}
-	return nil, fmt.Errorf("a gateway runs for %s already: pid %d at %s", places.ConfigDir, other.PID, other.Address)
+	return nil, fmt.Errorf("a gateway runs for %s already: pid %d at %s; use that one, end it with `kill %d`, or give "+
+		"another --config-dir", places.ConfigDir, other.PID, other.Address, other.PID)
 }
 
 // lend has the run folder of where the configuration folder leads now lead to this
