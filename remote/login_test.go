@@ -214,7 +214,7 @@ func TestTokenStaysWithItsURL(t *testing.T) {
 	own := at(w.URL+authserver.MCP).With("headers", args{"authorization": "Bearer my own"})
 	server := r.add(own)
 	status := r.state("s", source.Failed)
-	contains(t, status.LastError.Error(), "set the Authorization that it wants in headers")
+	contains(t, status.LastError.Error(), "the Authorization in headers (mcp.json:4) is not what it wants")
 	if seen := s.Seen(); seen[len(seen)-1] != "Bearer my own" {
 		t.Errorf("it got %q", seen[len(seen)-1])
 	}
