@@ -68,7 +68,8 @@ func (e *Ear) HearLists(caps Raw) {
 	wants := &protocol.Object{}
 	var missed []string
 	for _, of := range []struct{ kind, note string }{
-		{"tools", protocol.NoteToolsChanged}, {"prompts", protocol.NotePromptsChanged},
+		{"tools", protocol.NoteToolsChanged},
+		{"prompts", protocol.NotePromptsChanged},
 		{"resources", protocol.NoteResourcesChanged},
 	} {
 		if hello.DeclaresChanges(of.kind) {
