@@ -88,8 +88,9 @@ func (e *Ear) HearLists(caps Raw) {
 }
 
 // keep listens, again and again, until the link ends or the server refuses to be
-// listened to. ended is of a request that is under way, nil when none is. What the server would have said between two
-// requests is taken for said: caughtUp is called after each but the first.
+// listened to. ended is of a request that is under way, nil when none is. What the
+// server would have said between two requests is taken for said: caughtUp is called
+// after each but the first.
 func (e *Ear) keep(wants *protocol.Object, ended <-chan error, caughtUp func()) {
 	wait := minReopen
 	for first := ended == nil; ; first = false {
