@@ -45,6 +45,9 @@ func (s *streamable) standAgain(m *mishap, first bool, p *position) bool {
 		s.inlet.check()
 		return true
 	case first:
+		if m.status == http.StatusNotFound { // no such stream, or no such session any more
+			s.inlet.check()
+		}
 		return false
 	}
 	s.inlet.check()
