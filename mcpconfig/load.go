@@ -252,7 +252,7 @@ func (l *loader) reportRootKey(s *source, m *member, noRoot bool) {
 		return
 	}
 	consequence := ""
-	if noRoot && nearestKey(m.key, []string{"mcpServers"}) != "" {
+	if noRoot && Nearest(m.key, []string{"mcpServers"}) != "" {
 		consequence = ", so no server in it is read"
 	}
 	l.report(s.at(m.keyStart), CodeKeyUnknown, didYouMean(m.key, []string{"mcpServers"}),

@@ -4,6 +4,7 @@ package mcpconfig
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -11,20 +12,19 @@ import (
 // didYouMean returns what to do about an unknown key: the known one that it is nearest to, if
 // any is near.
 func didYouMean(key string, known []string) string {
-	if nearest := nearestKey(key, known); nearest != "" {
+	if nearest := Nearest(key, known); nearest != "" {
 		return fmt.Sprintf("did you mean %q?", nearest)
 	}
 	return "check the spelling, or remove it; garra ignores it and keeps it"
 }
 
-// Nearest returns which of the known names somebody most likely meant, or "" when none is near.
-func Nearest(name string, known []string) string { return nearestKey(name, known) }
-
-// nearestKey returns the first of the known keys with the least edit distance, or one that is
-// longer or shorter at its end alone, or "" when nothing is near. Case, underscores and hyphens
-// don't count.
-func nearestKey(key string, known []string) string {
+// Nearest returns which of the known keys or names somebody most likely meant: the first with
+// the least edit distance, or one that is longer or shorter at its end alone, or "" when nothing
+// is near. Case, underscores and hyphens don't count. Long ones are near to nothing, since what
+// is known may be named by a stranger.
+func Nearest(key string, known []string) string {
 	const longest = 64
+	known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return len(k) > longest })
 	if len(key) > longest {
 		return ""
 	}

@@ -34,8 +34,19 @@ func TestNearestKey(t *testing.T) {
 		"environment": "env", "memory": "memoryLimitMb", "headrs": "headers", "disable": "disabled",
 		"inherit": "inheritEnv", "xyzzy": "", strings.Repeat("a", 100): "", "": "",
 	} {
-		if got := nearestKey(key, known); got != want {
+		if got := Nearest(key, known); got != want {
 			t.Errorf("%q is near %q, want %q", key, got, want)
 		}
+	}
+}
+
+// What is known may be named by a stranger, who chooses how long that is.
+func TestLongNamesAreNearToNothing(t *testing.T) {
+	long := strings.Repeat("read_file", 1<<20)
+	if got := Nearest("read_fil", []string{long, "read_file"}); got != "read_file" {
+		t.Errorf("got %.20q", got)
+	}
+	if got := Nearest("read_fil", []string{long}); got != "" {
+		t.Errorf("got %.20q", got)
 	}
 }
