@@ -61,7 +61,7 @@ func (s *Session) listen(ctx context.Context, x *exchange) (Raw, error) {
 	l := &listening{id: x.id, out: x.out}
 	listener := s.gateway.newSession(s.view, s.principal, l)
 	listener.greeted = true
-	listener.holder, listener.holds = s.holder, false
+	listener.holder = s.holder
 	s.gateway.keep(listener)
 	defer listener.close()
 

@@ -63,21 +63,26 @@ var errEnded = errors.New("the session has ended")
 // open starts a session. The outlet is for messages that belong to no request.
 func (g *Gateway) open(v view, principal string, own outlet) *Session {
 	s := g.newSession(v, principal, own)
+	s.holder, s.holds = rand.Text(), true
 	g.keep(s)
 	return s
 }
 
-// keep has a session hear of news, and of its principal's end.
+// keep has a session hear of news, and of its principal's end, which is also that of
+// what servers have for its token.
 func (g *Gateway) keep(s *Session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sessions[s.id] = s
+	if s.guest {
+		g.tokens[s.holder] = s.principal
+	}
 }
 
 // newSession makes a session that nobody knows yet.
 func (g *Gateway) newSession(v view, principal string, own outlet) *Session {
 	s := &Session{
-		id: rand.Text(), holder: rand.Text(), holds: true, principal: principal, gateway: g, view: v, own: own,
+		id: rand.Text(), principal: principal, gateway: g, view: v, own: own,
 		running: make(map[protocol.ID]context.CancelCauseFunc),
 		asked:   make(map[protocol.ID]*question),
 		idle:    newSignal(),

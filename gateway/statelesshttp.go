@@ -60,10 +60,7 @@ func (h *httpHandler) stateless(w http.ResponseWriter, r *http.Request, m *proto
 func (g *Gateway) guest(v view, principal string) *Session {
 	s := g.newSession(v, principal, deaf{})
 	s.greeted, s.guest = true, true
-	s.holder, s.holds = holderOf(principal), false
-	g.mu.Lock()
-	g.tokens[s.holder] = principal
-	g.mu.Unlock()
+	s.holder = holderOf(principal)
 	g.keep(s)
 	return s
 }
