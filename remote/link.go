@@ -348,7 +348,7 @@ func (l *link) finish(id uint64, r reply) bool {
 // idleLocked reports whether no call is in flight that will be answered.
 func (l *link) idleLocked() bool {
 	for _, c := range l.pending {
-		if c.timeout < listenForever {
+		if c.timeout < eras.Forever {
 			return false
 		}
 	}

@@ -15,10 +15,6 @@ import (
 	"github.com/garraia/garra/source"
 )
 
-// listenForever is the time that subscriptions/listen has, which has no answer
-// until its end.
-const listenForever = 100 * 365 * 24 * time.Hour
-
 // A modern is what a link to a server of the stateless era has (MCP 2026-07-28):
 // there is no session, so each request says in headers what it is. It is safe for
 // concurrent use.
@@ -38,7 +34,7 @@ const maxMarks = 20_000
 // that is a mishap.
 func (l *link) discover(ctx Context, timeout time.Duration) (*source.Hello, *mishap) {
 	m := &modern{marks: make(map[string][]protocol.HeaderParam)}
-	m.ear = eras.NewEar(overheard{l})
+	m.ear = eras.NewEar(l.asEarUsesIt())
 	l.modern.Store(m)
 	l.wire.greeted(protocol.LatestStateless)
 	call := &source.Call{Method: protocol.MethodDiscover, Params: eras.DiscoverParams()}
@@ -146,29 +142,16 @@ func (m *modern) note(tool string, marks []protocol.HeaderParam) {
 	m.marks[tool] = marks
 }
 
-// overheard is a link as an Ear uses it.
-type overheard struct{ link *link }
-
-var _ eras.Link = overheard{}
-
-// Server implements eras.Link.
-func (o overheard) Server() string { return o.link.server }
-
-// Life implements eras.Link.
-func (o overheard) Life() context.Context { return o.link.life }
-
-// Trouble implements eras.Link.
-func (o overheard) Trouble(message string) { o.link.trouble(message) }
-
-// Told implements eras.Link.
-func (o overheard) Told(method string, params Raw) {
-	o.link.told(protocol.NewNotification(method, params), nil)
-}
-
-// Request implements eras.Link.
-func (o overheard) Request(ctx context.Context, method string, params Raw) (Raw, error) {
-	r := o.link.exchange(ctx, &source.Call{Method: method, Params: params}, from(listenForever))
-	return r.result, r.err
+// asEarUsesIt is the link as an Ear of it uses it.
+func (l *link) asEarUsesIt() eras.Link {
+	return eras.Link{
+		Server: l.server, Life: l.life, Trouble: l.trouble,
+		Told: func(m *protocol.Message) { l.told(m, nil) },
+		Request: func(ctx context.Context, method string, params Raw) (Raw, error) {
+			r := l.exchange(ctx, &source.Call{Method: method, Params: params}, from(eras.Forever))
+			return r.result, r.err
+		},
+	}
 }
 
 // introduced makes a request by which a server introduces itself. Why it doesn't

@@ -53,37 +53,19 @@ func (a *attendance) discover(ctx Context) (*source.Hello, error) {
 	if err != nil {
 		return nil, err
 	}
-	ear := eras.NewEar(overheard{a.link})
+	ear := eras.NewEar(a.link.asEarUsesIt())
 	a.link.ear.Store(ear)
 	ear.HearLists(hello.Capabilities)
 	return hello, nil
 }
 
-// listenForever is the time that subscriptions/listen has, which has no answer
-// until its end.
-const listenForever = 100 * 365 * 24 * time.Hour
-
-// overheard is a link as an Ear uses it.
-type overheard struct{ link *link }
-
-var _ eras.Link = overheard{}
-
-// Server implements eras.Link.
-func (o overheard) Server() string { return o.link.server }
-
-// Life implements eras.Link.
-func (o overheard) Life() context.Context { return o.link.life }
-
-// Trouble implements eras.Link.
-func (o overheard) Trouble(message string) { o.link.trouble(message) }
-
-// Told implements eras.Link.
-func (o overheard) Told(method string, params Raw) {
-	o.link.told(protocol.NewNotification(method, params))
-}
-
-// Request implements eras.Link.
-func (o overheard) Request(ctx context.Context, method string, params Raw) (Raw, error) {
-	return o.link.call(ctx, &source.Call{Method: method, Params: params},
-		budget{timeout: listenForever, began: time.Now()})
+// asEarUsesIt is the link as an Ear of it uses it.
+func (l *link) asEarUsesIt() eras.Link {
+	return eras.Link{
+		Server: l.server, Life: l.life, Trouble: l.trouble, Told: l.told,
+		Request: func(ctx context.Context, method string, params Raw) (Raw, error) {
+			return l.call(ctx, &source.Call{Method: method, Params: params},
+				budget{timeout: eras.Forever, began: time.Now()})
+		},
+	}
 }

@@ -22,19 +22,22 @@ const (
 	maxReopen  = time.Minute
 )
 
-// A Link is the way to a server.
-type Link interface {
-	// Server is the server's name.
-	Server() string
-	// Life ends when the server can't be spoken to any more.
-	Life() context.Context
+// Forever is the time that subscriptions/listen has, which has no answer until its
+// end.
+const Forever = 100 * 365 * 24 * time.Hour
+
+// A Link is the way to a server, as an Ear uses it. Its functions are safe for
+// concurrent use.
+type Link struct {
+	Server string          // its name
+	Life   context.Context // ends when the server can't be spoken to any more
 	// Request sends a request of garra's own and waits for its answer for as long
 	// as ctx does. An error that the server answered is a *protocol.Error.
-	Request(ctx context.Context, method string, params Raw) (Raw, error)
+	Request func(ctx context.Context, method string, params Raw) (Raw, error)
 	// Trouble tells people of what the server didn't take.
-	Trouble(message string)
+	Trouble func(message string)
 	// Told takes a notification that the server may have meant to send.
-	Told(method string, params Raw)
+	Told func(m *protocol.Message)
 }
 
 // An Ear hears what a server of the stateless era says outside of requests, over
@@ -82,7 +85,7 @@ func (e *Ear) HearLists(caps Raw) {
 	}
 	go e.keep(wants, nil, func() { // ends with the link, or when the server refuses to be listened to
 		for _, note := range missed {
-			e.link.Told(note, nil)
+			e.link.Told(protocol.NewNotification(note, nil))
 		}
 	})
 }
@@ -97,7 +100,7 @@ func (e *Ear) keep(wants *protocol.Object, ended <-chan error, caughtUp func()) 
 		began := time.Now()
 		var err error
 		if ended == nil {
-			if _, ended, err = e.listen(e.link.Life(), wants); err == nil && !first {
+			if _, ended, err = e.listen(e.link.Life, wants); err == nil && !first {
 				caughtUp()
 			}
 		}
@@ -105,7 +108,7 @@ func (e *Ear) keep(wants *protocol.Object, ended <-chan error, caughtUp func()) 
 			err = <-ended
 		}
 		ended = nil
-		if e.link.Life().Err() != nil {
+		if e.link.Life.Err() != nil {
 			return
 		}
 		if refusal, ok := errors.AsType[*protocol.Error](err); ok {
@@ -117,7 +120,7 @@ func (e *Ear) keep(wants *protocol.Object, ended <-chan error, caughtUp func()) 
 		}
 		select {
 		case <-time.After(wait):
-		case <-e.link.Life().Done():
+		case <-e.link.Life.Done():
 			return
 		}
 		wait = min(2*wait, maxReopen)
@@ -149,7 +152,9 @@ func (e *Ear) Subscribe(ctx context.Context, uri string) error {
 	go func() { // ends with the link, or when the server refuses
 		updated := protocol.Object{}
 		updated.Set("uri", protocol.Quote(uri))
-		e.keep(wants, ended, func() { e.link.Told(protocol.NoteResourceUpdated, updated.Raw()) })
+		e.keep(wants, ended, func() {
+			e.link.Told(protocol.NewNotification(protocol.NoteResourceUpdated, updated.Raw()))
+		})
 		e.note(uri, false)
 	}()
 	return nil
@@ -186,7 +191,7 @@ func (e *Ear) listen(
 	case <-e.turn:
 		defer func() { e.turn <- struct{}{} }()
 	case <-ctx.Done():
-		return nil, nil, source.Cancelled(ctx, e.link.Server())
+		return nil, nil, source.Cancelled(ctx, e.link.Server)
 	}
 	select {
 	case <-e.acks: // of a request that was given up
@@ -194,7 +199,7 @@ func (e *Ear) listen(
 	}
 	params := protocol.Object{}
 	params.Set("notifications", wants.Raw())
-	life, stop := context.WithCancel(e.link.Life())
+	life, stop := context.WithCancel(e.link.Life)
 	over := make(chan error, 1)
 	go func() { // ends with the server's answer, with stop, or with the link
 		defer stop()
@@ -213,7 +218,7 @@ func (e *Ear) listen(
 		return nil, nil, err
 	case <-limit.Done():
 		stop()
-		return nil, nil, source.Fail(source.CallTimeout, e.link.Server(), "it acknowledged no subscription in time")
+		return nil, nil, source.Fail(source.CallTimeout, e.link.Server, "it acknowledged no subscription in time")
 	}
 }
 
