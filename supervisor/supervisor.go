@@ -68,7 +68,7 @@ func (s *Supervisor) Apply(config *mcpconfig.Config) {
 	wanted := slices.DeleteFunc(slices.Clone(config.Servers), func(e *mcpconfig.Server) bool {
 		return e.Transport != mcpconfig.Stdio
 	})
-	s.set.Apply(wanted, func(entry *mcpconfig.Server) *Server { return s.newServer(config.Dir, entry) })
+	s.set.Apply(wanted, func(entry *mcpconfig.Server) *Server { return s.newServer(config.Dir, entry, "", nil) })
 }
 
 // Server returns a server by name, nil when there is none.
@@ -81,14 +81,9 @@ func (s *Supervisor) Names() []string { return s.set.Names() }
 // which something still runs, or which did not stop before ctx ended.
 func (s *Supervisor) Close(ctx Context) (left []string) { return s.set.Close(ctx) }
 
-// newServer makes a server that doesn't run yet.
-func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server) *Server {
-	return s.made(dir, entry, "", nil)
-}
-
-// made makes a server, or one that a client holds, which writes to the ring of
-// that server too.
-func (s *Supervisor) made(dir string, entry *mcpconfig.Server, holder string, of *Server) *Server {
+// newServer makes a server that doesn't run yet: one that clients share, or one of
+// that server which a holder has alone, and which writes to the ring of both.
+func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server, holder string, of *Server) *Server {
 	server := &Server{ring: newRing(), of: of}
 	r := &runner{
 		server: server, dir: dir, host: s.options.Host, secrets: s.options.Secrets, spawn: s.spawn,
@@ -99,7 +94,7 @@ func (s *Supervisor) made(dir string, entry *mcpconfig.Server, holder string, of
 	}
 	if of == nil {
 		options.Fork = func(entry *mcpconfig.Server, holder string) *lifecycle.Server {
-			return s.made(dir, entry, holder, server).Server
+			return s.newServer(dir, entry, holder, server).Server
 		}
 	}
 	server.Server = lifecycle.New(entry, r, options)
