@@ -12,5 +12,5 @@ import (
 
 func main() {
 	sandbox.Main() // never returns in the processes that guard servers
-	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, quietWait))
 }

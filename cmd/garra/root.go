@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -33,13 +34,15 @@ type globals struct {
 	configDir string
 	logLevel  string
 	logFormat string
+	quiet     time.Duration // how long a command waits for servers before it says so
 
 	begun bool           // the command line was right, and its command runs
 	log   zerolog.Logger // to standard error; set when begun
 }
 
-// run is the whole program but for its exit.
-func run(args []string, std streams) int {
+// run is the whole program but for its exit. A command that waits for servers for
+// longer than quiet says so.
+func run(args []string, std streams, quiet time.Duration) int {
 	ctx, stop := interruptible()
 	defer stop()
 	said := newLossyWriter(std.err, lossyBytes)
@@ -47,7 +50,7 @@ func run(args []string, std streams) int {
 	std.err = said
 	out := &output{Writer: std.out}
 	std.out = out
-	g := &globals{streams: std}
+	g := &globals{streams: std, quiet: quiet}
 	root := newRoot(g)
 	root.SetArgs(args)
 	root.SetIn(std.in)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	sandbox.Main()
 	misbehave.Main()
 	testscript.Main(m, map[string]func(){
-		"garra": main,
+		"garra": garra,
 		"misbehave": func() {
 			_, args := misbehave.Command(os.Args[1:]...)
 			os.Args = append(os.Args[:1], args...)
@@ -37,6 +37,23 @@ func TestMain(m *testing.M) {
 		"browse":     func() { os.Exit(browse(os.Args[1:])) },
 		"onterminal": func() { os.Exit(onTerminal(os.Args[1:])) },
 	})
+}
+
+// quietVariable is how long garra waits without a word in a script that is about
+// that. In all others it doesn't say so: how long a server takes depends on what
+// else the machine does.
+const quietVariable = "TEST_QUIET_WAIT"
+
+// garra is main, for scripts.
+func garra() {
+	quiet := time.Hour
+	if text := os.Getenv(quietVariable); text != "" {
+		var err error
+		if quiet, err = time.ParseDuration(text); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, quiet))
 }
 
 // TestScripts runs testdata/script. Beside testscript's own commands there are

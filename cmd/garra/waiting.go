@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// quietWait is how long a command waits for servers before it says so.
+// quietWait is how long garra waits for servers without a word.
 const quietWait = 2 * time.Second
 
 // A waiting says on standard error, once, which servers a command waits for. It is
@@ -29,7 +29,7 @@ func (g *globals) waitFor(names ...string) *waiting {
 	for _, name := range names {
 		w.names[name] = true
 	}
-	w.timer = time.AfterFunc(quietWait, func() {
+	w.timer = time.AfterFunc(g.quiet, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !w.over && len(w.names) > 0 {
