@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -24,13 +26,19 @@ type Entry struct {
 	Where func(field string) string
 	// Dir is the absolute folder that a relative Cwd and EnvFile start from.
 	Dir string
+	// FileDir is the absolute folder where the child will find its secret files.
+	FileDir string
 }
 
 // Secrets resolves references to secrets.
 type Secrets interface {
-	// Secret returns the secret of that key for that server. An error says why
-	// there is none and never holds a secret; it is shown to people.
+	// Secret returns the secret of that key for that server: KEY for one of the
+	// vault, STORE:KEY for any other. An error says why there is none and never
+	// holds a secret; it is shown to people, with what its method Advice() string
+	// says they can do, if it has one.
 	Secret(ctx context.Context, server, key string) (string, error)
+	// Stores returns the names of the stores besides the vault.
+	Stores() []string
 }
 
 // errNoVault is why secrets are not available without [Secrets].
@@ -43,11 +51,14 @@ var errNoVault = errors.New("there is no vault")
 // what is not resolved is not started. Build reads files and changes nothing.
 // It may be called at the same time from many goroutines if h.Files and s may.
 func Build(ctx context.Context, e Entry, h Host, s Secrets) (*Spec, error) {
-	b := &builder{entry: e, sys: newSystem(h), secrets: s}
+	b := &builder{entry: e, sys: newSystem(h), secrets: s, keys: make(map[string]bool)}
 	b.vars = variables{fold: b.sys.fold}
+	if s != nil {
+		b.stores = s.Stores()
+	}
 	b.environment(ctx)
 	dir := b.workingDir()
-	args := b.arguments()
+	args := b.arguments(ctx)
 	path := b.resolveCommand(args[0], dir)
 	b.checkBatch(path, args[1:])
 	if len(b.problems) > 0 {
@@ -56,7 +67,7 @@ func Build(ctx context.Context, e Entry, h Host, s Secrets) (*Spec, error) {
 	return &Spec{
 		Server: e.Server, Path: path, Args: args, Dir: dir,
 		Vars: b.vars.sorted(), Mode: b.mode(), SearchPath: b.searched,
-		Warnings: b.warnings, Secrets: b.hidden.values(),
+		Warnings: b.warnings, Secrets: b.hidden.values(), Keys: slices.Sorted(maps.Keys(b.keys)), Files: b.files,
 	}, nil
 }
 
@@ -64,12 +75,15 @@ func Build(ctx context.Context, e Entry, h Host, s Secrets) (*Spec, error) {
 type builder struct {
 	entry    Entry
 	sys      *system
-	secrets  Secrets // nil without a vault
+	secrets  Secrets  // nil without a vault
+	stores   []string // of secrets, besides the vault
 	vars     variables
 	ownPath  bool     // the entry itself sets PATH
 	searched []string // folders searched for the command
 	warnings []string
 	hidden   hidden
+	keys     map[string]bool // of the secrets that were asked for
+	files    []File
 	problems Errors
 }
 
@@ -117,21 +131,28 @@ func (b *builder) warn(format string, args ...any) {
 func (b *builder) variable(name string) (string, bool) {
 	value, set := b.sys.lookup(name)
 	if set && looksSecret(name) {
-		b.hidden.add(value)
+		b.hidden.add(name, value)
 	}
 	return value, set
 }
 
-// expandPath expands a field that goes on the command line or names a file:
-// "~" first, then references to variables. It returns false after a problem.
+// expandPath expands a field that names a file: "~" first, then references to
+// variables. It returns false after a problem.
 func (b *builder) expandPath(field, text string) (string, bool) {
+	return b.expandWord(field, text, ParseTemplate, b.noSecret)
+}
+
+// expandWord expands a word of the command line.
+func (b *builder) expandWord(
+	field, text string, parse func(string, []string) (Template, error), secret func(string) (string, error),
+) (string, bool) {
 	text, tilde, ok := b.cutHome(field, text)
 	if !ok {
 		return "", false
 	}
-	t, err := ParseTemplate(text)
+	t, err := parse(text, b.stores)
 	if err == nil {
-		text, err = t.Expand(b.variable, b.noSecret)
+		text, err = t.Expand(b.variable, secret)
 	}
 	if err != nil {
 		b.reportAll(b.at(field), err)
@@ -158,8 +179,8 @@ func (b *builder) cutHome(field, text string) (rest, home string, ok bool) {
 	return rest, b.sys.home, true
 }
 
-// errSecretPlace is why a secret is refused outside env.
-var errSecretPlace = errors.New("command lines and file names can be read by every user of the machine")
+// errSecretPlace is why a secret is refused in the name of a file.
+var errSecretPlace = errors.New("file names can be read by every user of the machine")
 
 func (b *builder) noSecret(string) (string, error) { return "", errSecretPlace }
 
@@ -202,12 +223,21 @@ func (b *builder) defaultDir() string {
 	return b.sys.root()
 }
 
-// arguments returns the child's argv with everything expanded.
-func (b *builder) arguments() []string {
+// arguments returns the child's argv with everything expanded. A secret among them
+// is warned of.
+func (b *builder) arguments(ctx context.Context) []string {
 	command, _ := b.expandPath("command", b.entry.Command)
 	args := []string{command}
 	for i, text := range b.entry.Args {
-		arg, _ := b.expandPath(fmt.Sprintf("args[%d]", i), text)
+		field, exposed := fmt.Sprintf("args[%d]", i), false
+		arg, _ := b.expandWord(field, text, ParseValue, func(key string) (string, error) {
+			exposed = true
+			return b.secret(ctx, key)
+		})
+		if exposed {
+			b.warn("%s holds a secret, and every user of this machine can read the arguments of a process; "+
+				"hand it over in env, if the server takes it from there", field)
+		}
 		args = append(args, arg)
 	}
 	return args

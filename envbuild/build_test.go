@@ -20,12 +20,23 @@ import (
 // vaultMap is a vault for tests: the secrets by "server/key".
 type vaultMap map[string]string
 
+// Stores implements Secrets: there is one, named op.
+func (v vaultMap) Stores() []string { return []string{"op"} }
+
 func (v vaultMap) Secret(_ context.Context, server, key string) (string, error) {
 	value, ok := v[server+"/"+key]
 	if !ok {
 		return "", errors.New("no such key")
 	}
 	return value, nil
+}
+
+// texts are the values that a child's output must not show.
+func texts(spec *Spec) (all []string) {
+	for _, secret := range spec.Secrets {
+		all = append(all, secret.Text())
+	}
+	return all
 }
 
 // unixHost is a Linux host with a home of its own and the given variables.
@@ -166,7 +177,7 @@ func TestInheritEnv(t *testing.T) {
 		!strings.Contains(warnings, `"BAD"`) || strings.Contains(warnings, "canary") {
 		t.Errorf("mode %s, warnings %s", spec.Mode, warnings)
 	}
-	if !slices.Contains(spec.Secrets, "canary-02-value") {
+	if !slices.Contains(texts(spec), "canary-02-value") {
 		t.Error("an inherited token is not among the values to redact")
 	}
 }
@@ -218,7 +229,7 @@ func TestLayers(t *testing.T) {
 			t.Errorf("%s is from %s at %q", got.Name, got.Origin, got.Where)
 		}
 	}
-	if want := (Values{"ff", "kk"}); !slices.Equal(spec.Secrets, want) {
+	if want := []string{"ff", "kk"}; !slices.Equal(texts(spec), want) {
 		t.Errorf("%d values to redact", len(spec.Secrets))
 	}
 }
@@ -229,7 +240,7 @@ func TestExpansionOfEveryField(t *testing.T) {
 	writeFile(t, dir, "sub/x.env", "X=1\n", 0o600)
 	e := Entry{
 		Server: "s", Command: "/bin/${SH}", Cwd: "${env:DIR}", EnvFile: "${DIR}/x.env", Dir: dir,
-		Args: []string{"${A}", "--x=${NONE:-d}", "~", "~/f", "--h=~/f", "$${A}", "", "${MY_TOKEN}", "vault:1.13"},
+		Args: []string{"${A}", "--x=${NONE:-d}", "~", "~/f", "--h=~/f", "$${A}", "", "${MY_TOKEN}", "${NONE:-vault:1.13}"},
 	}
 	spec := mustBuild(t, e, host, nil)
 	home := homeOf(host)
@@ -242,8 +253,40 @@ func TestExpansionOfEveryField(t *testing.T) {
 	if spec.Dir != filepath.Join(dir, "sub") || spec.Path != "/bin/sh" || values(spec)["X"] != "1" {
 		t.Errorf("got %v", spec)
 	}
-	if !slices.Contains(spec.Secrets, "token-value") {
+	if !slices.Contains(texts(spec), "token-value") {
 		t.Error("a token on the command line is not among the values to redact")
+	}
+}
+
+func TestSecretsOfAllKinds(t *testing.T) {
+	vault := vaultMap{"s/k": "of-the-vault", "s/op://V/i": "of-the-store"}
+	spec := mustBuild(t, Entry{
+		Server: "s", Command: "sh", Args: []string{"vault:k", "--t=${op://V/i}"}, FileDir: "/run/files",
+		Env: map[string]string{"A": "op://V/i", "KEY_FILE": "vaultfile:k", "OTHER": "vaultfile:op://V/i"},
+	}, unixHost(t), vault)
+	got := values(spec)
+	want := map[string]string{
+		"A": "of-the-store", "KEY_FILE": "/run/files/KEY_FILE", "OTHER": "/run/files/OTHER",
+	}
+	for name, value := range want {
+		if got[name] != value || origins(spec)[name] != OriginVault {
+			t.Errorf("%s is %q from %s", name, got[name], origins(spec)[name])
+		}
+	}
+	if !slices.Equal(spec.Args, []string{"sh", "of-the-vault", "--t=of-the-store"}) {
+		t.Errorf("arguments are %q", []string(spec.Args))
+	}
+	if len(spec.Files) != 2 || spec.Files[0].Content() != "of-the-vault" || spec.Files[1].Content() != "of-the-store" {
+		t.Errorf("files are %v", spec.Files)
+	}
+	if !slices.Equal(spec.Keys, []string{"k", "op://V/i"}) {
+		t.Errorf("keys are %q", spec.Keys)
+	}
+	if len(spec.Warnings) != 2 || !strings.Contains(spec.Warnings[0], "args[0] holds a secret") {
+		t.Errorf("warnings are %q", spec.Warnings)
+	}
+	if diff := cmp.Diff([]string{"op://V/i", "k"}, []string{spec.Secrets[0].Name, spec.Secrets[1].Name}); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -278,12 +321,12 @@ func TestProblems(t *testing.T) {
 		{
 			"no vault",
 			Entry{Env: env("T", "vault:k.T")},
-			ErrSecret, "env.T", `secret "k.T" is not available: there is no vault; write ${env:NAME} in env`,
+			ErrSecret, "env.T", `secret "k.T" is not available: there is no vault; make one with`,
 		},
 		{
-			"secret as argument",
-			Entry{Args: []string{"${vault:k}"}},
-			ErrSecret, "args[0]", `secret "k" is not available: command lines and file names ` +
+			"secret as folder",
+			Entry{Cwd: "${vault:k}"},
+			ErrSecret, "cwd", `secret "k" is not available: file names ` +
 				`can be read by every user of the machine; hand it over in env`,
 		},
 		{
@@ -410,6 +453,8 @@ func TestSecretsSeeTheServerAndTheContext(t *testing.T) {
 
 // secretFunc is a function as a vault.
 type secretFunc func(ctx context.Context, server, key string) (string, error)
+
+func (f secretFunc) Stores() []string { return nil }
 
 func (f secretFunc) Secret(ctx context.Context, server, key string) (string, error) {
 	return f(ctx, server, key)

@@ -44,7 +44,7 @@ func (b *builder) addEnvFile(ctx context.Context) {
 // addFileLine puts one variable of an env file on those so far.
 func (b *builder) addFileLine(ctx context.Context, file string, l dotenvLine) {
 	at := location{"envFile." + l.name, fmt.Sprintf("%s:%d", file, l.number)}
-	t, err := parseFileValue(l.value)
+	t, err := parseFileValue(l.value, b.stores)
 	if err != nil {
 		b.reportAll(at, err)
 		return

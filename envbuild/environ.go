@@ -40,29 +40,37 @@ func (v *variables) sorted() []Var {
 	})
 }
 
-// hidden gathers the values that a child's output must not show.
+// hidden gathers the values that a child's output must not show, each with the
+// name of the first variable or secret that had it.
 type hidden struct {
-	set map[string]bool
+	names map[string]string // by value
 }
 
 // add takes a value that is secret by its variable's name.
-func (h *hidden) add(value string) {
-	if len(value) >= minSecretLength {
-		h.addSecret(value)
+func (h *hidden) add(name, value string) {
+	if _, known := h.names[value]; !known && len(value) >= minSecretLength {
+		h.addSecret(name, value)
 	}
 }
 
-// addSecret takes a value that is a secret, however short.
-func (h *hidden) addSecret(value string) {
-	if h.set == nil {
-		h.set = make(map[string]bool)
+// addSecret takes a value that is a secret, however short. The name of a secret is
+// better than that of a variable that holds it.
+func (h *hidden) addSecret(name, value string) {
+	if h.names == nil {
+		h.names = make(map[string]string)
 	}
 	if value != "" {
-		h.set[value] = true
+		h.names[value] = name
 	}
 }
 
-func (h *hidden) values() Values { return slices.Sorted(maps.Keys(h.set)) }
+func (h *hidden) values() []Secret {
+	var all []Secret
+	for _, value := range slices.Sorted(maps.Keys(h.names)) {
+		all = append(all, Secret{Name: h.names[value], text: value})
+	}
+	return all
+}
 
 // environment fills b.vars, layer over layer.
 func (b *builder) environment(ctx context.Context) {
@@ -108,7 +116,7 @@ func (b *builder) inherit(s setting, origin Origin) {
 		return
 	}
 	if origin == OriginInherited && looksSecret(s.name) {
-		b.hidden.add(s.value)
+		b.hidden.add(s.name, s.value)
 	}
 	b.vars.set(Var{Name: s.name, Origin: origin, value: s.value})
 }
@@ -161,13 +169,44 @@ func (b *builder) addEnv(ctx context.Context) {
 			continue
 		}
 		spelling[b.sys.fold(name)] = name
-		t, err := ParseValue(b.entry.Env[name])
-		if err != nil {
-			b.reportAll(at, err)
-			continue
-		}
+		b.addOwn(ctx, at, name, b.entry.Env[name])
+	}
+}
+
+// addOwn adds one variable of the entry's env.
+func (b *builder) addOwn(ctx context.Context, at location, name, text string) {
+	reference, isFile := strings.CutPrefix(text, filePrefix)
+	if isFile {
+		text = fileReference(reference, b.stores)
+	}
+	t, err := ParseValue(text, b.stores)
+	switch {
+	case err != nil:
+		b.reportAll(at, err)
+	case isFile:
+		b.assignFile(ctx, at, t, name)
+	default:
 		b.assign(ctx, at, t, Var{Name: name, Origin: OriginEnv})
 	}
+}
+
+// fileReference is the reference to the secret that a file is to hold.
+func fileReference(key string, stores []string) string {
+	if store, _, ok := strings.Cut(key, ":"); ok && slices.Contains(stores, store) {
+		return key
+	}
+	return secretPrefix + key
+}
+
+// assignFile has the variable hold the path of a file with the secret t.
+func (b *builder) assignFile(ctx context.Context, at location, t Template, name string) {
+	content, err := t.Expand(b.variable, func(key string) (string, error) { return b.secret(ctx, key) })
+	if err != nil {
+		b.reportAll(at, err)
+		return
+	}
+	b.files = append(b.files, File{Name: name, content: content})
+	b.vars.set(Var{Name: name, Origin: OriginVault, Where: at.where, value: b.sys.join(b.entry.FileDir, name)})
 }
 
 // assign expands t, which stands at the given location, into the variable v.
@@ -188,7 +227,7 @@ func (b *builder) assign(ctx context.Context, at location, t Template, v Var) {
 		v.Origin = OriginVault
 	}
 	if looksSecret(v.Name) {
-		b.hidden.add(value)
+		b.hidden.add(v.Name, value)
 	}
 	if b.sys.fold(v.Name) == "PATH" {
 		b.ownPath = true
@@ -203,7 +242,7 @@ func checkValue(value string, resolved bool) *Error {
 	if strings.ContainsRune(value, 0) {
 		return nulError()
 	}
-	if !resolved && strings.HasPrefix(value, secretPrefix) {
+	if !resolved && (strings.HasPrefix(value, secretPrefix) || strings.HasPrefix(value, filePrefix)) {
 		return &Error{
 			Kind:    ErrInvalid,
 			Message: "the expanded value is a reference to a secret, which is not resolved a second time",
@@ -218,9 +257,10 @@ func (b *builder) secret(ctx context.Context, key string) (string, error) {
 	if b.secrets == nil {
 		return "", errNoVault
 	}
+	b.keys[key] = true
 	value, err := b.secrets.Secret(ctx, b.entry.Server, key)
 	if err == nil {
-		b.hidden.addSecret(value)
+		b.hidden.addSecret(key, value)
 	}
 	return value, err
 }

@@ -88,8 +88,45 @@ type Spec struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Secrets are the values to take out of what the child writes: resolved
 	// secrets, and values of variables whose names say that they are secret.
-	Secrets Values `json:"-"`
+	Secrets []Secret `json:"-"`
+	// Keys are the secrets that were resolved, sorted: KEY for one of the vault,
+	// STORE:KEY for any other.
+	Keys []string `json:"secrets,omitempty"`
+	// Files are to be in Entry.FileDir when the child starts, readable for it alone.
+	Files []File `json:"-"`
 }
+
+// A Secret is a value that must be shown to nobody, and its name, which may. Printing
+// and marshalling show the name.
+type Secret struct {
+	Name string // of the secret, or of the variable
+	text string
+}
+
+// Text returns the value.
+func (s Secret) Text() string { return s.text }
+
+// String returns the name.
+func (s Secret) String() string { return s.Name }
+
+// Format implements [fmt.Formatter]; every verb prints what String returns.
+func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.Name) }
+
+// A File is a file with a secret, which the variable of its name holds the path of.
+// Printing and marshalling show the name.
+type File struct {
+	Name    string
+	content string
+}
+
+// Content returns what the file holds.
+func (f File) Content() string { return f.content }
+
+// String returns the name.
+func (f File) String() string { return f.Name }
+
+// Format implements [fmt.Formatter]; every verb prints what String returns.
+func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
 // Environ returns the child's environment as NAME=value, sorted by name.
 // It is the one way to the values.

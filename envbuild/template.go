@@ -3,13 +3,20 @@
 package envbuild
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 )
 
-// secretPrefix marks a value that is a reference to a secret as a whole.
-const secretPrefix = "vault:"
+const (
+	// secretPrefix marks a value that is a reference to a secret as a whole.
+	secretPrefix = "vault:"
+	// filePrefix marks a value of env that is the path of a file with a secret.
+	filePrefix = "vaultfile:"
+)
 
 // A Template is a field's text, taken apart into literals and references.
 // The zero Template is the empty text.
@@ -38,41 +45,42 @@ type part struct {
 //	${NAME}            the variable; an error when it is not set
 //	${env:NAME}        the same
 //	${NAME:-default}   the default when the variable is unset or empty
-//	${vault:KEY}       a secret
+//	${vault:KEY}       a secret of the vault
+//	${STORE:KEY}       a secret of one of the stores
 //	$${                the two characters "${"
 //
-// A NAME is [A-Za-z_][A-Za-z0-9_]*, a KEY is [A-Za-z0-9_.-]+, a default is
-// literal and ends at the first "}". Everything else that follows a "$" stands
-// for itself, like ${a%b}. The error, an [*Error] of kind [ErrInvalid], is for a
-// malformed KEY, and for a reference within a default, which would otherwise
-// be silently cut in two.
-func ParseTemplate(text string) (Template, error) {
-	return parseTemplate(text, parseReference)
+// A NAME is [A-Za-z_][A-Za-z0-9_]*, a KEY of the vault is [A-Za-z0-9_.-]+, one of
+// another store is any text without control characters, a default is literal and
+// ends at the first "}". Everything else that follows a "$" stands for itself,
+// like ${a%b}. The error, an [*Error] of kind [ErrInvalid], is for a malformed
+// KEY, and for a reference within a default, which would otherwise be silently
+// cut in two.
+func ParseTemplate(text string, stores []string) (Template, error) {
+	return parseTemplate(text, func(body string) (part, bool, error) {
+		if p, ok, err := parseSecret(body, stores); ok {
+			return p, true, err
+		}
+		return parseVariable(body)
+	})
 }
 
-// ParseValue reads text as [ParseTemplate] does; besides, a text "vault:KEY" as
-// a whole is a secret.
-func ParseValue(text string) (Template, error) {
-	if key, ok := strings.CutPrefix(text, secretPrefix); ok {
-		p, err := parseSecret(key)
+// ParseValue reads text as [ParseTemplate] does; besides, a text "vault:KEY" or
+// "STORE:KEY" as a whole is a secret.
+func ParseValue(text string, stores []string) (Template, error) {
+	if p, ok, err := parseSecret(text, stores); ok {
 		return Template{parts: []part{p}}, err
 	}
-	return ParseTemplate(text)
+	return ParseTemplate(text, stores)
 }
 
 // parseFileValue reads a value of an env file, in which only references to
 // secrets mean something.
-func parseFileValue(text string) (Template, error) {
-	if strings.HasPrefix(text, secretPrefix) {
-		return ParseValue(text)
+func parseFileValue(text string, stores []string) (Template, error) {
+	secret := func(body string) (part, bool, error) { return parseSecret(body, stores) }
+	if p, ok, err := secret(text); ok {
+		return Template{parts: []part{p}}, err
 	}
-	return parseTemplate(text, func(body string) (part, bool, error) {
-		if key, ok := strings.CutPrefix(body, secretPrefix); ok {
-			p, err := parseSecret(key)
-			return p, true, err
-		}
-		return part{}, false, nil
-	})
+	return parseTemplate(text, secret)
 }
 
 // referenceParser reads what stands between "${" and "}". It returns false
@@ -135,11 +143,8 @@ func (t *Template) addLiteral(text *strings.Builder) {
 	}
 }
 
-func parseReference(body string) (part, bool, error) {
-	if key, ok := strings.CutPrefix(body, secretPrefix); ok {
-		p, err := parseSecret(key)
-		return p, true, err
-	}
+// parseVariable reads a reference to a variable.
+func parseVariable(body string) (part, bool, error) {
 	if name, ok := strings.CutPrefix(body, "env:"); ok {
 		return part{kind: variablePart, text: name}, isVariable(name), nil
 	}
@@ -163,19 +168,41 @@ func parseReference(body string) (part, bool, error) {
 	return part{kind: variablePart, text: name, fallback: fallback, defaulting: true}, true, nil
 }
 
-func parseSecret(key string) (part, error) {
-	valid := key != "" && !strings.ContainsFunc(key, func(r rune) bool {
-		return !isWordRune(r) && r != '.' && r != '-'
-	})
-	if !valid {
-		return part{}, &Error{
-			Kind: ErrInvalid, Subject: key,
-			Message: fmt.Sprintf("%q is not the name of a secret", key),
-			Fix:     "write vault:KEY with a KEY of letters, digits, \"_\", \".\" and \"-\"",
-		}
+// parseSecret reads a reference to a secret. Its part names one of the vault by
+// its KEY, any other as STORE:KEY.
+func parseSecret(body string, stores []string) (part, bool, error) {
+	prefix, key, found := strings.Cut(body, ":")
+	ofVault := prefix+":" == secretPrefix
+	if !found || !ofVault && !slices.Contains(stores, prefix) || strings.HasPrefix(body, prefix+":-") {
+		return part{}, false, nil
 	}
-	return part{kind: secretPart, text: key}, nil
+	fits := isKeyRune
+	if !ofVault {
+		fits = unicode.IsPrint
+	}
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !fits(r) }) {
+		return part{}, true, keyError(prefix, key)
+	}
+	if !ofVault {
+		key = body
+	}
+	return part{kind: secretPart, text: key}, true, nil
 }
+
+func keyError(prefix, key string) *Error {
+	e := &Error{
+		Kind: ErrInvalid, Subject: key,
+		Message: fmt.Sprintf("%q is not the name of a secret", key),
+		Fix:     fmt.Sprintf("write %s:KEY with a KEY of printable characters", prefix),
+	}
+	if prefix+":" == secretPrefix {
+		e.Fix = "write vault:KEY with a KEY of letters, digits, \"_\", \".\" and \"-\""
+	}
+	return e
+}
+
+// isKeyRune tells whether r may stand in the KEY of a secret of the vault.
+func isKeyRune(r rune) bool { return isWordRune(r) || r == '.' || r == '-' }
 
 // isVariable tells whether name is a NAME of the grammar.
 func isVariable(name string) bool {
@@ -193,8 +220,8 @@ func isWordRune(r rune) bool {
 // order of the text.
 func (t Template) Variables() []string { return t.names(variablePart) }
 
-// SecretKeys returns the keys of the secrets that t refers to, in the order of
-// the text.
+// SecretKeys returns the secrets that t refers to, in the order of the text: KEY
+// for one of the vault, STORE:KEY for any other.
 func (t Template) SecretKeys() []string { return t.names(secretPart) }
 
 func (t Template) names(kind partKind) []string {
@@ -227,6 +254,28 @@ func (t Template) Expand(
 		return "", problems
 	}
 	return text.String(), nil
+}
+
+// Expand resolves the references in a value of a server's entry, as [ParseValue]
+// reads it. Without secrets, any reference to one is an error. Errors are those of
+// [ParseValue] and [Template.Expand].
+func Expand(
+	ctx context.Context, server, text string, variable func(name string) (string, bool), secrets Secrets,
+) (string, error) {
+	var stores []string
+	if secrets != nil {
+		stores = secrets.Stores()
+	}
+	t, err := ParseValue(text, stores)
+	if err != nil {
+		return "", err
+	}
+	return t.Expand(variable, func(key string) (string, error) {
+		if secrets == nil {
+			return "", errNoVault
+		}
+		return secrets.Secret(ctx, server, key)
+	})
 }
 
 func (p part) expand(
@@ -263,11 +312,14 @@ func unsetError(name string) *Error {
 
 func secretError(key string, cause error) *Error {
 	fix := "open the vault, or store the secret in it"
+	var advised interface{ Advice() string }
 	switch {
 	case errors.Is(cause, errNoVault):
-		fix = "write ${env:NAME} in env instead, and set NAME where garra is started"
+		fix = "make one with `garra vault init`, or write ${env:NAME} and set NAME where garra is started"
 	case errors.Is(cause, errSecretPlace):
 		fix = "hand it over in env"
+	case errors.As(cause, &advised):
+		fix = advised.Advice()
 	}
 	return &Error{
 		Kind: ErrSecret, Subject: key, Cause: cause,

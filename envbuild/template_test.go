@@ -13,7 +13,7 @@ import (
 // called as their key in angle brackets.
 func expandWith(t *testing.T, text string, env map[string]string) (string, error) {
 	t.Helper()
-	parsed, err := ParseValue(text)
+	parsed, err := ParseValue(text, []string{"op", "keyring"})
 	if err != nil {
 		return "", err
 	}
@@ -62,6 +62,11 @@ func TestExpand(t *testing.T) {
 		{"Bearer ${vault:gh.token}!", "Bearer <gh.token>!"},
 		{"xvault:gh", "xvault:gh"},
 		{"${vault:k", "${vault:k"},
+		{"op://Private/GitHub token/x", "<op://Private/GitHub token/x>"},
+		{"Bearer ${op:a b}!", "Bearer <op:a b>!"},
+		{"${keyring:garra/x}", "<keyring:garra/x>"},
+		{"${op:-x}", "x"},
+		{"other:x ${other:x}", "other:x ${other:x}"},
 	} {
 		got, err := expandWith(t, c.text, env)
 		if err != nil || got != c.want {
@@ -86,16 +91,16 @@ func TestExpandReportsEveryUnsetVariable(t *testing.T) {
 
 func TestParseRefusesWhatWouldBeMisread(t *testing.T) {
 	for _, text := range []string{
-		"vault:", "vault:a b", "vault:${A}", "${vault:}", "${vault:a/b}", "vault:ä", "${A:-${B}}",
+		"vault:", "vault:a b", "vault:${A}", "${vault:}", "${vault:a/b}", "vault:ä", "${A:-${B}}", "op:", "${op:}", "op:a\nb",
 	} {
-		if parsed, err := ParseValue(text); !errors.Is(err, ErrInvalid) {
+		if parsed, err := ParseValue(text, []string{"op"}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("parsing %q: got %v, %v; want ErrInvalid", text, parsed, err)
 		}
 	}
 }
 
 func TestTemplateNames(t *testing.T) {
-	parsed, err := ParseTemplate("${A}${vault:k1}$${B}${env:C}${D:-x}${vault:k.2}")
+	parsed, err := ParseTemplate("${A}${vault:k1}$${B}${env:C}${D:-x}${vault:k.2}", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +121,7 @@ func TestFileValueKnowsOnlySecrets(t *testing.T) {
 		"vault:k":       "<k>",
 		"${env:A}$(id)": "${env:A}$(id)",
 	} {
-		parsed, err := parseFileValue(text)
+		parsed, err := parseFileValue(text, nil)
 		if err != nil {
 			t.Errorf("parsing %q: %v", text, err)
 			continue
@@ -135,14 +140,14 @@ func FuzzExpand(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		escaped, err := ParseTemplate(strings.ReplaceAll(text, "${", "$${"))
+		escaped, err := ParseTemplate(strings.ReplaceAll(text, "${", "$${"), nil)
 		if err != nil {
 			t.Fatalf("an escaped text is refused: %v", err)
 		}
 		if got, err := escaped.Expand(nil, nil); err != nil || got != text {
 			t.Fatalf("escaping %q gives %q, %v", text, got, err)
 		}
-		parsed, err := ParseTemplate(text)
+		parsed, err := ParseTemplate(text, nil)
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) {
 				t.Fatalf("an error of no kind: %v", err)
@@ -170,7 +175,7 @@ func TestParseIsLinear(t *testing.T) {
 		strings.Repeat("${", n), strings.Repeat("${", n) + "}", strings.Repeat("$${", n), strings.Repeat("${A:-", n),
 		strings.Repeat("${a}", n), strings.Repeat("${vault:a", n),
 	} {
-		parsed, err := ParseTemplate(text)
+		parsed, err := ParseTemplate(text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,6 +57,8 @@ const (
 	CodeEnvInherited        Code = "env.inherited"
 	CodeEnvVaultUnavailable Code = "env.vault_unavailable"
 	CodeVaultReference      Code = "vault.reference"
+	CodeSecretArgument      Code = "secret.argument"
+	CodeSecretPlaintext     Code = "secret.plaintext"
 	CodeExpandLiteral       Code = "expand.literal"
 	CodeExpandNested        Code = "expand.nested"
 	CodeExpandClient        Code = "expand.client_variable"
@@ -82,7 +84,8 @@ func (c Code) Severity() Severity {
 	case CodeFileIgnored, CodeRootUnread, CodeKeyUnknown, CodeServerSimilarName,
 		CodeServerShadowed, CodeFieldRepeated, CodeFieldNotApplicable, CodeTimeoutUnit,
 		CodeCommandSpaces, CodeToolsEmptyAllow, CodeSettingIgnored, CodeEnvNull,
-		CodeEnvInherited, CodeEnvVaultUnavailable, CodeExpandLiteral, CodeExpandClient,
+		CodeEnvInherited, CodeEnvVaultUnavailable, CodeSecretArgument, CodeSecretPlaintext,
+		CodeExpandLiteral, CodeExpandClient,
 		CodeToolsUnknownName, CodeExpandUnset, CodeCommandNotFound, CodeCommandNotExecutable,
 		CodeCwdUnusable, CodeEnvFileUnusable, CodeServerUnstartable,
 		CodeServerItself:

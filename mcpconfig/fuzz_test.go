@@ -107,7 +107,7 @@ func FuzzReferences(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, r := range references(text, len(text)%2 == 0) {
+		for _, r := range references(text, len(text)%2 == 0, nil) {
 			name, _, _ := strings.Cut(r.name, ":-") // a default may hold anything but an end
 			if r.kind == variableReference && (!strings.Contains(text, r.name) ||
 				strings.ContainsAny(name, "{}$") || strings.Contains(r.name, "}")) {

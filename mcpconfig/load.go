@@ -16,9 +16,10 @@ import (
 
 // Options say what a [LoadWith] can count on.
 type Options struct {
-	// VaultAvailable reports whether the vault can give the value of a key. Nil stands for no
-	// vault: every vault reference is reported, since its server will not start.
-	VaultAvailable func(key string) bool
+	// Secret returns why a server can't have a secret: KEY of the vault, or STORE:KEY; with what
+	// its method Advice() string says can be done, if it has one. Nil stands for no vault:
+	// every reference to a secret is reported, since its server will not start.
+	Secret func(server, key string) error
 }
 
 // Load reads both files of the configuration folder. It returns an error only when the folder
@@ -140,11 +141,6 @@ func (l *loader) report(at spot, code Code, fix, format string, args ...any) {
 	})
 }
 
-// vaultHas reports whether a vault reference can be resolved.
-func (l *loader) vaultHas(key string) bool {
-	return l.opts.VaultAvailable != nil && l.opts.VaultAvailable(key)
-}
-
 // read reads one file and reports why it can't be used.
 func (l *loader) read(path string) *source {
 	s, ferr := readSource(path)
@@ -187,7 +183,7 @@ func (s *source) holdsValues() bool {
 // holdsText reports whether a map has a value that is more than references.
 func (n *node) holdsText() bool {
 	for _, m := range n.children() {
-		if m.value.text != "" && len(references(m.value.text, true)) == 0 {
+		if m.value.text != "" && len(references(m.value.text, true, nil)) == 0 {
 			return true
 		}
 	}

@@ -78,6 +78,34 @@ type Settings struct {
 	// ApprovalProof is what deciding on an approval takes besides access: "passphrase",
 	// "token", or nothing (approvals.require).
 	ApprovalProof string
+	// Vault is for whom the vault is encrypted, besides who has its passphrase.
+	Vault VaultKeys
+	// Stores are where secrets are besides the vault, sorted by name (secrets).
+	Stores []Store
+}
+
+// storeNames returns the names of the stores.
+func (s *Settings) storeNames() []string {
+	names := make([]string, len(s.Stores))
+	for i := range s.Stores {
+		names[i] = s.Stores[i].Name
+	}
+	return names
+}
+
+// VaultKeys open the vault without a passphrase. Both are empty for a vault with one.
+type VaultKeys struct {
+	Recipients []string // age or SSH public keys that the vault is encrypted for (vault.recipients)
+	Identities []string // files with a private key that opens it, as written (vault.identity)
+}
+
+// A Store is where secrets are besides the vault: references to it are written STORE:KEY. It has
+// either a command or a keyring.
+type Store struct {
+	Name    string
+	Command []string      // prints the secret; "{key}" in it is the KEY, else it is the last argument
+	Keyring string        // the service in the keyring of the operating system
+	Timeout time.Duration // of one command
 }
 
 // Transport says how garra speaks to a server.

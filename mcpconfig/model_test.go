@@ -4,6 +4,7 @@ package mcpconfig
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -290,7 +291,9 @@ func TestSettings(t *testing.T) {
 		{
 			"tools: {listWaitSecs: 0, mode: search}\ntimeouts: {mcp: {default_secs: 20}}\n" +
 				"agent: {tool_confirmation_enabled: true}\napprovals: {require: token}\n",
-			Settings{0, ToolsSearch, 20 * time.Second, true, "token"},
+			Settings{
+				Tools: ToolsSearch, DefaultTimeout: 20 * time.Second, ToolConfirmation: true, ApprovalProof: "token",
+			},
 		},
 		{
 			"tools: {list_wait_secs: -5}\ntimeouts: {mcp: {default_secs: soon}}\n" +
@@ -320,11 +323,17 @@ func TestVaultAvailable(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, ServersFile),
 		`{"mcpServers": {"s": {"command": "x", "env": {"A": "vault:has", "B": "x ${vault:lacks}"}}}}`)
-	config, err := LoadWith(dir, Options{VaultAvailable: func(key string) bool { return key == "has" }})
+	config, err := LoadWith(dir, Options{Secret: func(server, key string) error {
+		if server == "s" && key == "has" {
+			return nil
+		}
+		return errors.New("the vault lacks it")
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(config.Findings) != 1 || !strings.Contains(config.Findings[0].Message, `"lacks"`) {
+	const want = `"lacks", which is not available: the vault lacks it`
+	if len(config.Findings) != 1 || !strings.Contains(config.Findings[0].Message, want) {
 		t.Errorf("findings %v, want one for the key that lacks", config.Findings)
 	}
 }

@@ -4,6 +4,7 @@ package mcpconfig
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,13 +14,14 @@ type referenceKind uint8
 
 const (
 	variableReference referenceKind = iota // ${NAME}, ${NAME:-default}, ${env:NAME}
-	vaultReference                         // vault:KEY as the whole text, ${vault:KEY} in it
+	secretReference                        // vault:KEY as the whole text, ${vault:KEY} in it; STORE:KEY too
 	nestedReference                        // ${NAME:-default} with a reference in the default
 	brokenReference                        // looks like a reference, and stays as text
 )
 
-// reference is one reference in a text. Its name is that of the key or variable; of a broken
-// one it is the form, without anything that may be secret.
+// reference is one reference in a text. Its name is that of the variable, KEY of a secret of the
+// vault and STORE:KEY of another; of a broken one it is the form, without anything that may be
+// secret.
 type reference struct {
 	kind referenceKind
 	name string
@@ -31,23 +33,29 @@ var (
 	// fallback is a variable with a default.
 	fallback = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*:-`)
 	// foreign starts what other clients expand in ${…}, and slips in garra's own forms.
-	foreign = regexp.MustCompile(`^(env|vault|input|file|command|config|value|op|userInput):`)
+	foreign = regexp.MustCompile(`^(env|vault|vaultfile|input|file|command|config|value|op|userInput):`)
 	// bare is a text that is nothing but a variable in the shell's short form.
 	bare = regexp.MustCompile(`^\$[A-Z][A-Z0-9_]+$`)
 	// vaultKey is the name of a key of the vault.
 	vaultKey = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+	// storeKey is a key of another store, with the store.
+	storeKey = regexp.MustCompile(`^[a-z][a-z0-9_-]*:[\pL\pM\pN\pP\pS ]+$`)
 )
 
+// valid reports whether the key of a secret can be one.
+func (r reference) valid() bool { return vaultKey.MatchString(r.name) || storeKey.MatchString(r.name) }
+
 // references returns the references in a text, in order. Where whole is set, vault:KEY as the
-// whole text is one. A $${ is a literal ${. What a shell would expand, such as ${a%b}, is text
-// for the child and no reference.
-func references(text string, whole bool) []reference {
-	key, isVault := strings.CutPrefix(text, "vault:")
+// whole text is one, and so is STORE:KEY for each of the stores. A $${ is a literal ${. What a
+// shell would expand, such as ${a%b}, is text for the child and no reference.
+func references(text string, whole bool, stores []string) []reference {
+	secret, isSecret := secretOf(text, stores)
 	switch {
-	case isVault && whole:
-		return []reference{{vaultReference, key}}
-	case isVault && vaultKey.MatchString(key):
-		return []reference{{brokenReference, "vault:…"}}
+	case isSecret && whole:
+		return []reference{secret}
+	case isSecret && secret.valid():
+		prefix, _, _ := strings.Cut(text, ":")
+		return []reference{{brokenReference, prefix + ":…"}}
 	case bare.MatchString(text):
 		return []reference{{brokenReference, "$NAME"}}
 	}
@@ -59,7 +67,7 @@ func references(text string, whole bool) []reference {
 			continue
 		}
 		inner, rest, closed := strings.Cut(text, "}")
-		r, ok := classify(inner, closed)
+		r, ok := classify(inner, closed, stores)
 		if ok {
 			found = append(found, r)
 		}
@@ -71,12 +79,12 @@ func references(text string, whole bool) []reference {
 }
 
 // classify returns the reference that stands between ${ and }, if it is one or looks like one.
-func classify(inner string, closed bool) (reference, bool) {
-	key, isVault := strings.CutPrefix(inner, "vault:")
+func classify(inner string, closed bool, stores []string) (reference, bool) {
+	secret, isSecret := secretOf(inner, stores)
 	hasDefault := fallback.MatchString(inner) && !strings.HasPrefix(inner, "env:")
 	switch {
-	case closed && isVault:
-		return reference{vaultReference, key}, true
+	case closed && isSecret:
+		return secret, true
 	case closed && hasDefault && strings.Contains(inner, "${"):
 		name, _, _ := strings.Cut(inner, ":-")
 		return reference{nestedReference, name}, true
@@ -88,6 +96,31 @@ func classify(inner string, closed bool) (reference, bool) {
 		return reference{brokenReference, "${…"}, true
 	}
 	return reference{}, false
+}
+
+// secretOf returns the reference that a text is as a whole, if it is one to a secret.
+func secretOf(text string, stores []string) (reference, bool) {
+	prefix, key, found := strings.Cut(text, ":")
+	switch {
+	case found && prefix == "vault":
+		return reference{secretReference, key}, !strings.HasPrefix(key, "-")
+	case found && slices.Contains(stores, prefix) && !strings.HasPrefix(key, "-"):
+		return reference{secretReference, text}, true
+	}
+	return reference{}, false
+}
+
+// fileSecret returns the reference to the secret in vaultfile:KEY, the path of a file as a value
+// of env; any other text stays.
+func fileSecret(text string, stores []string) string {
+	key, ok := strings.CutPrefix(text, "vaultfile:")
+	if !ok {
+		return text
+	}
+	if _, inStore := secretOf(key, stores); inStore && !strings.HasPrefix(key, "vault:") {
+		return key
+	}
+	return "vault:" + key
 }
 
 // indexPath returns the path of an item of a list.

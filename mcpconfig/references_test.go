@@ -21,9 +21,12 @@ func TestReferences(t *testing.T) {
 		"${A:-b c}${env:B}":      {{variableReference, "A:-b c"}, {variableReference, "env:B"}},
 		"$${A}":                  nil,
 		"$${A} ${B}":             {{variableReference, "B"}},
-		"vault:mcp.s.K":          {{vaultReference, "mcp.s.K"}},
-		"Bearer ${vault:K}":      {{vaultReference, "K"}},
+		"vault:mcp.s.K":          {{secretReference, "mcp.s.K"}},
+		"Bearer ${vault:K}":      {{secretReference, "K"}},
 		"x vault:K":              nil,
+		"op://V/an item/x":       {{secretReference, "op://V/an item/x"}},
+		"x ${op:y}":              {{secretReference, "op:y"}},
+		"${pass:y} pass:y":       nil,
 		"${env:A":                {{brokenReference, "${env:…"}},
 		"${input:key}":           {{brokenReference, "${input:…"}},
 		"${A":                    {{brokenReference, "${…"}},
@@ -34,7 +37,7 @@ func TestReferences(t *testing.T) {
 		"${A:-${B}}":             {{nestedReference, "A"}},
 		"${input:${B}}":          {{brokenReference, "${input:…"}, {variableReference, "B"}},
 	} {
-		if diff := cmp.Diff(want, references(text, true), cmp.AllowUnexported(reference{})); diff != "" {
+		if diff := cmp.Diff(want, references(text, true, []string{"op"}), cmp.AllowUnexported(reference{})); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", text, diff)
 		}
 	}
@@ -43,9 +46,9 @@ func TestReferences(t *testing.T) {
 func TestReferencesInOtherFields(t *testing.T) {
 	for text, want := range map[string][]reference{
 		"vault:K":    {{brokenReference, "vault:…"}},
-		"${vault:K}": {{vaultReference, "K"}},
+		"${vault:K}": {{secretReference, "K"}},
 	} {
-		if diff := cmp.Diff(want, references(text, false), cmp.AllowUnexported(reference{})); diff != "" {
+		if diff := cmp.Diff(want, references(text, false, nil), cmp.AllowUnexported(reference{})); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", text, diff)
 		}
 	}
@@ -56,22 +59,24 @@ func TestReferencesInOtherFields(t *testing.T) {
 func TestReferencesAgreeWithExpansion(t *testing.T) {
 	piece := rapid.SampledFrom([]string{
 		"$", "{", "}", "${", "$${", "vault:", "env:", "A", "b_1", "9", ":-", ":", "-", ".", " ", "%", "é", "input:",
+		"op:", "b_1:",
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"), "")
 		whole := rapid.Bool().Draw(t, "whole")
+		stores := []string{"op", "b_1"}
 		parse := envbuild.ParseTemplate
 		if whole {
 			parse = envbuild.ParseValue
 		}
-		template, err := parse(text)
+		template, err := parse(text, stores)
 		var variables, secrets []string
 		refused := false
-		for _, r := range references(text, whole) {
+		for _, r := range references(text, whole, stores) {
 			switch {
-			case r.kind == nestedReference || r.kind == vaultReference && !vaultKey.MatchString(r.name):
+			case r.kind == nestedReference || r.kind == secretReference && !r.valid():
 				refused = true
-			case r.kind == vaultReference:
+			case r.kind == secretReference:
 				secrets = append(secrets, r.name)
 			case r.kind == variableReference:
 				name, _, _ := strings.Cut(strings.TrimPrefix(r.name, "env:"), ":-")

@@ -39,6 +39,12 @@ func settings() []setting {
 			set:      setApprovalProof,
 			noEffect: "there are no approvals",
 		},
+		{section: "vault", keys: []string{"recipients"}, set: func(s *Settings, n *node) string {
+			return setTexts(&s.Vault.Recipients, n)
+		}},
+		{section: "vault", keys: []string{"identity"}, set: func(s *Settings, n *node) string {
+			return setTexts(&s.Vault.Identities, n)
+		}},
 		{
 			section: "timeouts", keys: []string{"mcp.default_secs", "mcp.defaultSecs"}, foreign: true,
 			set: func(s *Settings, n *node) string {
@@ -64,9 +70,10 @@ func (l *loader) readSettings(s *source) Settings {
 		return values
 	}
 	l.checkOwnKeys(s)
+	values.Stores = l.readStores(s)
 	table := settings()
 	for _, section := range ownSections() {
-		if m := s.root.member(section); m != nil && section != "mcp" {
+		if m := s.root.member(section); m != nil && section != "mcp" && section != storesSection {
 			l.checkOwnSection(s, m, table)
 		}
 	}
@@ -177,6 +184,21 @@ func setSeconds(p *time.Duration, n *node, least, most float64) string {
 		return fmt.Sprintf("a number of seconds from %s to %s", showNumber(least), showNumber(most))
 	}
 	*p = time.Duration(number * float64(time.Second))
+	return ""
+}
+
+// setTexts stores one text or several.
+func setTexts(p *[]string, n *node) string {
+	texts := []*node{n}
+	if n.kind == listNode {
+		texts = n.items
+	}
+	for _, text := range texts {
+		if text.kind != stringNode || text.text == "" {
+			return "a string or a list of strings"
+		}
+		*p = append(*p, text.text)
+	}
 	return ""
 }
 

@@ -3,6 +3,7 @@
 package mcpconfig
 
 import (
+	"errors"
 	"net/url"
 	"regexp"
 	"strings"
@@ -116,7 +117,8 @@ func (d *decoder) checkCommand() {
 // before they are expanded.
 func (d *decoder) checkURL() {
 	m, ok := d.given["url"]
-	if !ok || d.server.Transport == Stdio || strings.Contains(d.server.URL, "${") {
+	if !ok || d.server.Transport == Stdio || strings.Contains(d.server.URL, "${") ||
+		len(references(d.server.URL, true, d.settings.storeNames())) > 0 {
 		return
 	}
 	u, err := url.Parse(d.server.URL)
@@ -152,32 +154,37 @@ func (d *decoder) checkReferences() {
 		if !ok || !f.expands || d.misplaced(&f) {
 			continue
 		}
-		d.checkReference(m.key, m.value, false)
+		d.checkReference(m.key, m.value, f.name == "url")
 		for i, item := range m.value.items {
-			d.checkReference(indexPath(m.key, i), item, false)
+			d.checkReference(indexPath(m.key, i), item, true)
 		}
 		for _, item := range m.value.members {
-			d.checkReference(showPath(m.key+"."+item.key), item.value, true)
+			value := *item.value
+			if f.format == envMap {
+				value.text = fileSecret(value.text, d.settings.storeNames())
+			}
+			d.checkReference(showPath(m.key+"."+item.key), &value, true)
 		}
 	}
 }
 
-// checkReference checks the references in one text. A value of env or headers may be one as a
-// whole.
+// checkReference checks the references in one text. Where whole is set, it may be one to a secret
+// as a whole.
 func (d *decoder) checkReference(key string, n *node, whole bool) {
 	if n.kind != stringNode {
 		return
 	}
-	for _, r := range references(n.text, whole) {
+	for _, r := range references(n.text, whole, d.settings.storeNames()) {
 		switch {
-		case r.kind == vaultReference && !vaultKey.MatchString(r.name):
+		case r.kind == secretReference && !r.valid():
 			d.report(n.start, CodeVaultReference, "name a key of the vault; it has letters, digits, _, . and -",
-				"%s has a vault reference without a valid key", key)
-		case r.kind == vaultReference && !d.vaultHas(r.name):
-			d.report(n.start, CodeEnvVaultUnavailable,
-				"write ${env:NAME} instead and set NAME for garra",
-				"%s refers to %q in the vault, which is not available: the server will not start",
-				key, shorten(r.name))
+				"%s has a reference to a secret without a valid key", key)
+		case r.kind == secretReference:
+			d.checkSecret(key, n, r.name)
+			if strings.HasPrefix(key, "args[") {
+				d.report(n.start, CodeSecretArgument, "hand it over in env, if the server takes it from there",
+					"%s holds a secret, and every user of the machine can read the arguments of a process", key)
+			}
 		case r.kind == nestedReference:
 			d.report(n.start, CodeExpandNested, "write the default as it is to be",
 				"%s has a reference in the default of ${%s}", key, r.name)
@@ -191,6 +198,29 @@ func (d *decoder) checkReference(key string, n *node, whole bool) {
 		d.report(n.start, CodeExpandClient, "write the path itself",
 			"%s holds %s, which an editor sets; garra takes it from its own environment", key, name)
 	}
+}
+
+// checkSecret reports a secret that can't be had: its server will not start.
+func (d *decoder) checkSecret(key string, n *node, name string) {
+	why, fix := "there is no vault", "make one with `garra vault init`, or write ${env:NAME} and set NAME for garra"
+	if ask := d.opts.Secret; ask != nil {
+		err := ask(d.entry.name, name)
+		if err == nil {
+			return
+		}
+		why, fix = err.Error(), "open the vault, or store the secret in it"
+		if advised, ok := errors.AsType[adviser](err); ok {
+			fix = advised.Advice()
+		}
+	}
+	d.report(n.start, CodeEnvVaultUnavailable, fix,
+		"%s refers to the secret %q, which is not available: %s; the server will not start", key, shorten(name), why)
+}
+
+// An adviser is an error that says what to do about it.
+type adviser interface {
+	error
+	Advice() string
 }
 
 // checkEffects reports fields that this version accepts and does not act on.

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/oauth"
 	"github.com/garraia/garra/source"
@@ -58,7 +57,7 @@ func (o *Options) limit() {
 }
 
 // An expander resolves the references in one text of an entry.
-type expander func(field, text string, parse func(string) (envbuild.Template, error)) string
+type expander func(field, text string) string
 
 // account is what the entry says of who garra is.
 func (t *target) account(expand expander) *oauth.Account {
@@ -67,7 +66,7 @@ func (t *target) account(expand expander) *oauth.Account {
 		if text == "" {
 			return ""
 		}
-		return strings.TrimSpace(expand("oauth."+field, text, envbuild.ParseValue))
+		return strings.TrimSpace(expand("oauth."+field, text))
 	}
 	return &oauth.Account{
 		Name: t.entry.Name, Store: t.options.Logins, Scopes: of.Scopes, CallbackPort: of.CallbackPort,

@@ -43,6 +43,15 @@ type address struct {
 	token   string         // of the account, among the headers; empty for none
 }
 
+// Check returns what keeps an entry's references from being resolved, such as
+// [envbuild.Errors], or nil. It sends nothing.
+func Check(ctx Context, entry *mcpconfig.Server, host envbuild.Host, secrets envbuild.Secrets) error {
+	if _, failure := newTarget(entry, &Options{Host: host, Secrets: secrets}).resolve(ctx); failure != nil {
+		return failure
+	}
+	return nil
+}
+
 func newTarget(entry *mcpconfig.Server, options *Options) *target {
 	t := &target{entry: entry, options: options}
 	for name := range entry.Headers {
@@ -55,15 +64,15 @@ func newTarget(entry *mcpconfig.Server, options *Options) *target {
 // resolve returns where a request goes and what it carries.
 func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 	var problems envbuild.Errors
-	expand := func(field, text string, parse func(string) (envbuild.Template, error)) string {
-		value, err := t.expand(ctx, text, parse)
+	expand := func(field, text string) string {
+		value, err := t.expand(ctx, text)
 		problems = append(problems, t.located(field, err)...)
 		return value
 	}
-	link := expand("url", t.entry.URL, envbuild.ParseTemplate)
+	link := expand("url", t.entry.URL)
 	a := &address{headers: make(http.Header, len(t.names)+5)}
 	for _, name := range t.names {
-		value := expand("headers."+name, t.entry.Headers[name], envbuild.ParseValue)
+		value := expand("headers."+name, t.entry.Headers[name])
 		value = strings.TrimSpace(value) // a file's last line end is not meant
 		if strings.ContainsFunc(value, unicode.IsControl) {
 			problems = append(problems, t.located("headers."+name, controlError())...)
@@ -114,17 +123,8 @@ func controlError() error {
 }
 
 // expand resolves the references in one text.
-func (t *target) expand(ctx Context, text string, parse func(string) (envbuild.Template, error)) (string, error) {
-	template, err := parse(text)
-	if err != nil {
-		return "", err
-	}
-	return template.Expand(t.variable, func(key string) (string, error) {
-		if t.options.Secrets == nil {
-			return "", errors.New("there is no vault")
-		}
-		return t.options.Secrets.Secret(ctx, t.entry.Name, key)
-	})
+func (t *target) expand(ctx Context, text string) (string, error) {
+	return envbuild.Expand(ctx, t.entry.Name, text, t.variable, t.options.Secrets)
 }
 
 // variable looks a name up in garra's environment.

@@ -56,6 +56,9 @@ type Status struct {
 	Command   Command
 	Hello     *Hello // nil unless ready
 	Noise     int    // lines on standard output that were no messages
+	// Secrets are the secrets that it was started with, sorted: KEY for one of the
+	// vault, STORE:KEY for any other. Nil until that is known.
+	Secrets []string
 }
 
 // Env says what a server's environment holds, never its values.

@@ -38,7 +38,7 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 		run.Warn(w)
 	}
 	run.Show(func(s *source.Status) {
-		s.Env = env
+		s.Env, s.Secrets = env, append([]string{}, spec.Keys...)
 		s.Command = source.Command{Path: spec.Path, Dir: spec.Dir, SearchPath: spec.SearchPath}
 	})
 	proc, err := r.start(ctx, spec)

@@ -71,6 +71,11 @@ func (s *Supervisor) Apply(config *mcpconfig.Config) {
 	s.set.Apply(wanted, func(entry *mcpconfig.Server) *Server { return s.newServer(config.Dir, entry, "", nil) })
 }
 
+// Rotate tells the servers that secrets have changed, came or went: those that run
+// with one start again, and those that could not be started are looked at. It waits
+// for neither.
+func (s *Supervisor) Rotate(changed func(key string) bool) { s.set.Rotate(changed) }
+
 // Server returns a server by name, nil when there is none.
 func (s *Supervisor) Server(name string) *Server { return s.set.Server(name) }
 
@@ -91,6 +96,7 @@ func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server, holder strin
 	}
 	options := lifecycle.Options{
 		Hooks: s.options.Hooks, Once: s.options.Once, Recheck: s.options.limits.recheck, Holder: holder,
+		KeepsSecrets: true,
 	}
 	if of == nil {
 		options.Fork = func(entry *mcpconfig.Server, holder string) *lifecycle.Server {

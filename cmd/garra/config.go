@@ -77,7 +77,7 @@ func (g *globals) check(ctx context.Context, strict bool) (*checkReport, error) 
 	if err != nil {
 		return nil, err
 	}
-	unstartable := startFindings(ctx, config, envbuild.SystemHost())
+	unstartable := startFindings(ctx, config, envbuild.SystemHost(), nil)
 	remembered, err := readIsolated(places)
 	if err != nil {
 		return nil, err

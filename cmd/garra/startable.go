@@ -5,21 +5,22 @@ package main
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/remote"
 	"github.com/garraia/garra/supervisor"
 )
 
 // startFindings reports what would keep servers from being started in the
 // environment of host. It reads files and changes nothing. What the loader found
 // at the same place says the same, and better.
-func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.Host) mcpconfig.Findings {
+func startFindings(
+	ctx context.Context, config *mcpconfig.Config, host envbuild.Host, secrets envbuild.Secrets,
+) mcpconfig.Findings {
 	var findings mcpconfig.Findings
 	for _, s := range config.Servers {
 		if !s.Enabled {
@@ -27,13 +28,13 @@ func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.
 		}
 		var problems envbuild.Errors
 		if s.Transport == mcpconfig.Stdio {
-			spec, err := envbuild.Build(ctx, supervisor.EntryOf(s, config.Dir), host, nil)
+			spec, err := envbuild.Build(ctx, supervisor.EntryOf(s, config.Dir), host, secrets)
 			if err == nil && isItself(spec.Path) {
 				findings = append(findings, itself(s))
 			}
 			problems, _ = errors.AsType[envbuild.Errors](err)
 		} else {
-			problems = remoteProblems(s, host)
+			problems, _ = errors.AsType[envbuild.Errors](remote.Check(ctx, s, host, secrets))
 		}
 		for _, problem := range problems {
 			f := startFinding(s, problem)
@@ -45,40 +46,6 @@ func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.
 		}
 	}
 	return findings
-}
-
-// remoteProblems are the references in an entry of a server at a url that can't be
-// resolved.
-func remoteProblems(s *mcpconfig.Server, host envbuild.Host) (problems envbuild.Errors) {
-	variable := func(name string) (string, bool) {
-		for _, line := range host.Env {
-			key, value, _ := strings.Cut(line, "=")
-			if key == name || runtime.GOOS == "windows" && strings.EqualFold(key, name) {
-				return value, true
-			}
-		}
-		return "", false
-	}
-	noVault := func(string) (string, error) { return "", errors.New("there is no vault") }
-	add := func(field, text string, parse func(string) (envbuild.Template, error)) {
-		template, err := parse(text)
-		if err == nil {
-			_, err = template.Expand(variable, noVault)
-		}
-		found, several := errors.AsType[envbuild.Errors](err)
-		if one, ok := errors.AsType[*envbuild.Error](err); ok && !several {
-			found = envbuild.Errors{one}
-		}
-		for _, problem := range found {
-			problem.Field = field
-			problems = append(problems, problem)
-		}
-	}
-	add("url", s.URL, envbuild.ParseTemplate)
-	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		add("headers."+name, s.Headers[name], envbuild.ParseValue)
-	}
-	return problems
 }
 
 // isItself reports whether a program is garra.

@@ -79,6 +79,17 @@ func (s *Server) Holders() []string {
 	return slices.Sorted(maps.Keys(s.forks.all))
 }
 
+// withForks returns the server and its forks.
+func (s *Server) withForks() []*Server {
+	s.forks.mu.Lock()
+	defer s.forks.mu.Unlock()
+	all := []*Server{s}
+	for _, f := range s.forks.all {
+		all = append(all, f.Server)
+	}
+	return all
+}
+
 // get returns the holder's fork, which is made when there is none.
 func (x *forks) get(holder string) (source.Source, *source.Failure) {
 	x.mu.Lock()

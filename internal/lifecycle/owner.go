@@ -155,6 +155,7 @@ func (o *owner) start() {
 	o.generation++
 	ctx, cancel := context.WithCancel(context.Background())
 	o.stopRun = cancel
+	o.status.Secrets = nil
 	run := &Run{Entry: o.entry, server: o.server, generation: o.generation}
 	o.move(source.Starting, nil)
 	go run.play(ctx) // ends when nothing of the run is left; loop waits for it

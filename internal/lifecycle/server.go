@@ -25,6 +25,8 @@ type Options struct {
 	Fork func(entry *mcpconfig.Server, holder string) *Server
 	// Holder is whose server it is; empty when clients share it.
 	Holder string
+	// KeepsSecrets: a run goes on with the values that secrets had when it began.
+	KeepsSecrets bool
 	// Recheck is the time between looks whether what made a server fail is gone;
 	// 0 is ten seconds.
 	Recheck time.Duration

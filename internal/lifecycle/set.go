@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -55,6 +56,21 @@ func (s *Set[M]) Apply(entries []*mcpconfig.Server, create func(*mcpconfig.Serve
 		s.mu.Lock()
 		s.members[entry.Name] = member
 		s.mu.Unlock()
+	}
+}
+
+// Rotate tells the servers that secrets have other values than before, or came, or
+// went: those that run with one start again, and those that could not be started
+// are looked at. It doesn't wait for either.
+func (s *Set[M]) Rotate(changed func(key string) bool) {
+	s.mu.RLock()
+	members := slices.Collect(maps.Values(s.members))
+	s.mu.RUnlock()
+	for _, member := range members {
+		for _, server := range member.base().withForks() {
+			// An error means that the server goes.
+			_ = server.ask(context.Background(), func(o *owner) { o.rotate(changed) })
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,6 +119,23 @@ func (o *owner) apply(next *mcpconfig.Server) {
 	case (goal == source.Ready || goal == source.Starting) && !replace:
 		o.publish()
 	default: // in backoff, parked, failed and disabled, an edit is a new chance
+		o.restart()
+	}
+}
+
+// rotate takes that secrets have changed.
+func (o *owner) rotate(changed func(key string) bool) {
+	if o.status.State == source.Failed {
+		o.in(0, func() { o.look(o.server.options.Recheck) })
+		return
+	}
+	goal, i := o.goal(), slices.IndexFunc(o.status.Secrets, changed)
+	switch {
+	case !o.server.options.KeepsSecrets:
+	case goal == source.Starting && o.stopRun != nil && o.status.Secrets == nil: // it may have read the old values
+		o.restart()
+	case i >= 0 && (goal == source.Starting || goal == source.Ready):
+		o.warn(fmt.Sprintf("it is restarted, since the secret %q has changed", o.status.Secrets[i]))
 		o.restart()
 	}
 }
