@@ -23,6 +23,9 @@ func discard() *log.Logger { return log.New(io.Discard, "", 0) }
 // secretFunc is a function as a vault.
 type secretFunc func(ctx context.Context, server, key string) (string, error)
 
+// Stores implements envbuild.Secrets.
+func (secretFunc) Stores() []string { return nil }
+
 func (f secretFunc) Secret(ctx context.Context, server, key string) (string, error) {
 	return f(ctx, server, key)
 }

@@ -205,6 +205,9 @@ type secrets struct {
 	text string
 }
 
+// Stores implements envbuild.Secrets.
+func (*secrets) Stores() []string { return nil }
+
 func (s *secrets) Secret(_ context.Context, server, key string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
