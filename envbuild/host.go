@@ -3,6 +3,7 @@
 package envbuild
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"os/user"
@@ -90,6 +91,17 @@ func newSystem(h Host) *system {
 	}
 	s.termux = !s.windows && strings.Contains(s.get("PREFIX"), "com.termux")
 	return s
+}
+
+// Lookup returns a variable of the host's environment, and whether it is set.
+func (h Host) Lookup(name string) (string, bool) {
+	fold := newPlatform(cmp.Or(h.GOOS, runtime.GOOS)).fold
+	for _, entry := range h.Env {
+		if key, value, ok := strings.Cut(entry, "="); ok && fold(key) == fold(name) {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // lookup returns a variable of garra's environment and whether it is set.

@@ -94,6 +94,8 @@ type Spec struct {
 	Keys []string `json:"secrets,omitempty"`
 	// Files are to be in Entry.FileDir when the child starts, readable for it alone.
 	Files []File `json:"-"`
+	// FileDir is where they are to be.
+	FileDir string `json:"-"`
 }
 
 // A Secret is a value that must be shown to nobody, and its name, which may. Printing

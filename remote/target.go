@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -124,18 +123,7 @@ func controlError() error {
 
 // expand resolves the references in one text.
 func (t *target) expand(ctx Context, text string) (string, error) {
-	return envbuild.Expand(ctx, t.entry.Name, text, t.variable, t.options.Secrets)
-}
-
-// variable looks a name up in garra's environment.
-func (t *target) variable(name string) (string, bool) {
-	for _, line := range t.options.Host.Env {
-		key, value, ok := strings.Cut(line, "=")
-		if ok && (key == name || runtime.GOOS == "windows" && strings.EqualFold(key, name)) {
-			return value, true
-		}
-	}
-	return "", false
+	return envbuild.Expand(ctx, t.entry.Name, text, t.options.Host.Lookup, t.options.Secrets)
 }
 
 // located says of each problem where it is.

@@ -13,6 +13,7 @@ import (
 // A handle is the server's own process: there is no launcher here.
 type handle struct {
 	server *os.Process
+	files  Files
 }
 
 // Main does nothing on this system.
@@ -23,15 +24,19 @@ func Adopt() error { return nil }
 
 // start executes the server and watches it.
 func (p *Process) start(spec *Spec, stdio Stdio) *StartError {
+	if err := spec.Files.write(); err != nil {
+		return &StartError{Op: OpLaunch, Err: err}
+	}
 	server, err := os.StartProcess(spec.Path, spec.argv(), &os.ProcAttr{
 		Dir:   spec.Dir,
 		Env:   append([]string{}, spec.Env...), // not nil, which would mean the host's
 		Files: []*os.File{stdio.Stdin, stdio.Stdout, stdio.Stderr},
 	})
 	if err != nil {
+		spec.Files.remove()
 		return startFailure(spec, err)
 	}
-	p.server, p.pid = server, server.Pid
+	p.server, p.pid, p.files = server, server.Pid, spec.Files
 	go p.watch() // ends when the server has; closes p.gone for whoever waits
 	return nil
 }
@@ -49,6 +54,7 @@ func startFailure(spec *Spec, err error) *StartError {
 // watch waits for the server's end.
 func (p *Process) watch() {
 	defer close(p.gone)
+	defer p.files.remove()
 	state, err := p.server.Wait()
 	if err != nil {
 		p.finish(Exit{Code: -1})

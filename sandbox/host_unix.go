@@ -29,6 +29,7 @@ type handle struct {
 	launcher *os.Process
 	control  *net.UnixConn
 	reports  *json.Decoder // from control
+	files    Files         // that the launcher removes, unless it is killed
 }
 
 // start executes a launcher, has it start the server, and watches both.
@@ -94,7 +95,7 @@ func (p *Process) handshake(spec *Spec) *StartError {
 	case answer.Failed != nil:
 		return answer.Failed.startError(spec)
 	case answer.Started != nil:
-		p.pid = answer.Started.PID
+		p.pid, p.files = answer.Started.PID, spec.Files
 		return nil
 	}
 	return &StartError{Op: OpLaunch, Err: errors.New("the launcher's first report says nothing of a start")}
@@ -148,6 +149,7 @@ func (p *Process) watch() {
 	}
 	if err != nil || !state.Success() {
 		sweepStrays()
+		p.files.remove()
 	}
 }
 

@@ -49,8 +49,9 @@ type launcher struct {
 	null     *os.File
 	children chan os.Signal // SIGCHLD
 
-	server int  // the server's process id, and its process group's
-	exited bool // the server is reaped; its id may be another process's by now
+	files  Files // of the server; without their contents once it has started
+	server int   // the server's process id, and its process group's
+	exited bool  // the server is reaped; its id may be another process's by now
 }
 
 // launch runs the launcher. It returns nil once the tree is gone, also when
@@ -76,6 +77,7 @@ func launch() error {
 	first = request{}
 	debug.FreeOSMemory() // the specification, much of what this process ever allocates
 	l.guard()
+	l.files.remove()
 	return nil
 }
 
@@ -101,15 +103,20 @@ func (l *launcher) start(spec *Spec) *failedReport {
 			return newFailedReport(OpChdir, "", err)
 		}
 	}
+	if err := spec.Files.write(); err != nil {
+		return newFailedReport(OpLaunch, "writing the server's files", err)
+	}
 	pid, err := syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{
 		Env:   spec.Env,
 		Files: []uintptr{0, 1, 2},
 		Sys:   serverAttr(),
 	})
 	if err != nil {
+		spec.Files.remove() // before the host knows, which kills this process then
 		return newFailedReport(execOp(spec.Path, err), "", err)
 	}
-	l.server = pid
+	spec.Files.forget()
+	l.server, l.files = pid, spec.Files
 	l.letGo()
 	return nil
 }

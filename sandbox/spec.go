@@ -21,6 +21,8 @@ type Spec struct {
 	Env []string
 	// Dir is the working directory; empty means the host's.
 	Dir string
+	// Files are there when the server starts and gone when its tree is.
+	Files Files
 }
 
 // check refuses what no system can execute.
@@ -32,6 +34,9 @@ func (s *Spec) check() *StartError {
 		if strings.ContainsRune(text, 0) {
 			return &StartError{Op: OpExec, Path: s.Path, Err: errNUL}
 		}
+	}
+	if err := s.Files.check(); err != nil {
+		return &StartError{Op: OpLaunch, Err: err}
 	}
 	return nil
 }

@@ -34,6 +34,15 @@ type startRequest struct {
 	Args [][]byte `json:"args"`
 	Env  [][]byte `json:"env"`
 	Dir  []byte   `json:"dir"`
+
+	FileDir []byte    `json:"file_dir,omitempty"`
+	Files   []rawFile `json:"files,omitempty"`
+}
+
+// A rawFile is a File.
+type rawFile struct {
+	Name    []byte `json:"name"`
+	Content []byte `json:"content"`
 }
 
 type startedReport struct {
@@ -55,21 +64,31 @@ type exitedReport struct {
 }
 
 func newStartRequest(spec *Spec) *startRequest {
-	return &startRequest{
-		Path: []byte(spec.Path),
-		Args: toBytes(spec.argv()),
-		Env:  toBytes(spec.Env),
-		Dir:  []byte(spec.Dir),
+	r := &startRequest{
+		Path:    []byte(spec.Path),
+		Args:    toBytes(spec.argv()),
+		Env:     toBytes(spec.Env),
+		Dir:     []byte(spec.Dir),
+		FileDir: []byte(spec.Files.Dir),
 	}
+	for _, file := range spec.Files.All {
+		r.Files = append(r.Files, rawFile{Name: []byte(file.Name), Content: file.Content})
+	}
+	return r
 }
 
 func (r *startRequest) spec() *Spec {
-	return &Spec{
-		Path: string(r.Path),
-		Args: toStrings(r.Args),
-		Env:  toStrings(r.Env),
-		Dir:  string(r.Dir),
+	spec := &Spec{
+		Path:  string(r.Path),
+		Args:  toStrings(r.Args),
+		Env:   toStrings(r.Env),
+		Dir:   string(r.Dir),
+		Files: Files{Dir: string(r.FileDir)},
 	}
+	for _, file := range r.Files {
+		spec.Files.All = append(spec.Files.All, File{Name: string(file.Name), Content: file.Content})
+	}
+	return spec
 }
 
 func newExitedReport(status syscall.WaitStatus, usage *syscall.Rusage) *exitedReport {

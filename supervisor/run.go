@@ -51,6 +51,7 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 // build makes the environment; env tells what a person may know of it.
 func (r *runner) build(ctx Context, of *mcpconfig.Server) (*envbuild.Spec, source.Env, error) {
 	entry := EntryOf(of, r.dir)
+	entry.FileDir = newFileDir(r.host)
 	spec, err := envbuild.Build(ctx, entry, r.host, r.secrets)
 	if err != nil {
 		return nil, source.Env{}, err
@@ -120,6 +121,6 @@ func (r *runner) start(ctx Context, spec *envbuild.Spec) (*process, error) {
 		return nil, context.Cause(ctx)
 	}
 	return startProcess(sandbox.Spec{
-		Path: spec.Path, Args: spec.Args, Env: spec.Environ(), Dir: spec.Dir,
+		Path: spec.Path, Args: spec.Args, Env: spec.Environ(), Dir: spec.Dir, Files: filesOf(spec),
 	})
 }

@@ -4,9 +4,12 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -217,6 +220,12 @@ func (s *secrets) Secret(_ context.Context, server, key string) (string, error) 
 	return s.text + server + key, nil
 }
 
+func (s *secrets) rotate(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = text
+}
+
 func (s *secrets) unlock() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,6 +263,47 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 			t.Errorf("TOKEN is from %q", got)
 		}
 		nowhere(t, r, "s3cr3t-")
+	})
+	t.Run("a secret that changes", func(t *testing.T) {
+		t.Parallel()
+		vault := &secrets{text: "s3cr3t-"}
+		vault.unlock()
+		r := newRig(t, func(o *Options) { o.Secrets = vault })
+		r.apply(map[string]fields{
+			"s": misbehaving().With("env", args{"TOKEN": "vault:KEY"}), "other": misbehaving(),
+		})
+		r.ready("s")
+		r.ready("other")
+		s, other := r.Server("s").Status().PID, r.Server("other").Status().PID
+		vault.rotate("changed-")
+		r.Rotate(func(key string) bool { return key == "KEY" })
+		eventually(t, "the server runs with the new value", func() bool {
+			now := r.Server("s").Status()
+			return now.State == source.Ready && now.PID != s
+		})
+		contains(t, use(t, r.Server("s"), "env", nil), "TOKEN=changed-sKEY")
+		if now := r.Server("other").Status(); now.PID != other || now.Restarts != 0 {
+			t.Errorf("the other server was touched: %+v", now)
+		}
+	})
+	t.Run("a secret in a file", func(t *testing.T) {
+		t.Parallel()
+		vault := &secrets{text: "s3cr3t-"}
+		vault.unlock()
+		r := newRig(t, func(o *Options) { o.Secrets = vault })
+		r.apply(map[string]fields{"s": misbehaving().With("env", args{"KEY_FILE": "vaultfile:KEY"})})
+		r.ready("s")
+		_, path, _ := strings.Cut(use(t, r.Server("s"), "env", nil), "KEY_FILE=")
+		path = regexp.MustCompile(`^[A-Za-z0-9/_.-]+`).FindString(path)
+		if text, err := os.ReadFile(path); err != nil || string(text) != "s3cr3t-sKEY" {
+			t.Errorf("the file %q holds %q, %v", path, text, err)
+		}
+		if err := r.Server("s").Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the folder is still there: %v", err)
+		}
 	})
 	t.Run("a file that appears", func(t *testing.T) {
 		t.Parallel()
