@@ -116,7 +116,7 @@ func TestExamplesAreValid(t *testing.T) {
 func elsewhere() []Code {
 	return []Code{
 		CodeToolsUnknownName, CodeExpandUnset, CodeCommandNotFound, CodeCommandNotExecutable,
-		CodeCwdUnusable, CodeEnvFileUnusable, CodeServerUnstartable,
+		CodeCwdUnusable, CodeEnvFileUnusable, CodeServerUnstartable, CodeEnvVaultUnavailable,
 		CodeServerItself,
 	}
 }

@@ -60,7 +60,7 @@ type Document struct {
 // that doesn't exist gives an empty document, which Save creates. For one that can't be parsed
 // it returns a [*FileError].
 func OpenDocument(path string) (*Document, error) {
-	l := newLoader(Options{})
+	l := newLoader()
 	s := l.read(path)
 	if len(l.findings) > 0 {
 		return nil, &FileError{Path: path, Finding: l.findings[0]}
@@ -103,9 +103,9 @@ func (d *Document) Changed() bool { return d.src.hash != d.saved }
 // Has reports whether the file has an entry of that name, valid or not.
 func (d *Document) Has(server string) bool { return d.section().member(server) != nil }
 
-// Config returns what [LoadWith] would return for the folder if the document were saved now.
-func (d *Document) Config(opts Options) (*Config, error) {
-	return loadFolder(filepath.Dir(d.src.path), opts, d.src)
+// Config returns what [Load] would return for the folder if the document were saved now.
+func (d *Document) Config() (*Config, error) {
+	return loadFolder(filepath.Dir(d.src.path), d.src)
 }
 
 // Save writes the document to its file, atomically and with mode 0600 or less, and returns a

@@ -466,7 +466,7 @@ func TestDocumentConfig(t *testing.T) {
 	if err := d.SetField("a", "timeoutSecs", -1); err != nil {
 		t.Fatal(err)
 	}
-	config, err := d.Config(Options{})
+	config, err := d.Config()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func checkSetField(t *testing.T, f *field, file, key string) {
 	if err := d.SetField("s", key, value); err != nil {
 		t.Fatalf("%s: %v in:\n%s", key, err, before)
 	}
-	config, err := d.Config(Options{})
+	config, err := d.Config()
 	if err != nil {
 		t.Fatal(err)
 	}

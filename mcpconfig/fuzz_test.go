@@ -81,7 +81,7 @@ func checkRoundTrip(t *testing.T, d *Document, config *Config) {
 			}
 			continue
 		}
-		after, err := d.Config(Options{})
+		after, err := d.Config()
 		if err != nil {
 			t.Fatal(err)
 		}

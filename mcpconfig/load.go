@@ -14,32 +14,17 @@ import (
 	"strings"
 )
 
-// Options say what a [LoadWith] can count on.
-type Options struct {
-	// Secret returns why a server can't have a secret: KEY of the vault, or STORE:KEY; with what
-	// its method Advice() string says can be done, if it has one. Nil stands for no vault:
-	// every reference to a secret is reported, since its server will not start.
-	Secret func(server, key string) error
-}
-
 // Load reads both files of the configuration folder. It returns an error only when the folder
 // itself can't be read; a folder or file that doesn't exist is an empty configuration, and
 // everything else that is wrong is in the findings.
-func Load(dir string) (*Config, error) {
-	return LoadWith(dir, Options{})
-}
-
-// LoadWith is [Load] with options.
-func LoadWith(dir string, opts Options) (*Config, error) {
-	return loadFolder(dir, opts, nil)
-}
+func Load(dir string) (*Config, error) { return loadFolder(dir, nil) }
 
 // loadFolder loads a folder; a source that is given stands for the file of its name.
-func loadFolder(dir string, opts Options, given *source) (*Config, error) {
+func loadFolder(dir string, given *source) (*Config, error) {
 	if err := checkFolder(dir); err != nil {
 		return nil, err
 	}
-	l := newLoader(opts)
+	l := newLoader()
 	real := realFolder(dir) // before it is read: a change meanwhile is seen by a watch
 	open := func(name string) *source {
 		if given != nil && given.name == name {
@@ -65,7 +50,7 @@ func loadFolder(dir string, opts Options, given *source) (*Config, error) {
 			"there is no configuration yet")
 	}
 	l.findings.sort()
-	config.Findings = l.findings
+	config.Findings, config.Secrets = l.findings, l.secrets
 	return config, nil
 }
 
@@ -99,15 +84,15 @@ func checkFolder(dir string) error {
 
 // loader gathers what one load finds.
 type loader struct {
-	opts     Options
 	table    []field
 	index    map[string]*field // by every spelling
 	settings Settings
 	findings Findings
+	secrets  []SecretUse
 }
 
-func newLoader(opts Options) *loader {
-	l := &loader{opts: opts, table: fields(), index: map[string]*field{}}
+func newLoader() *loader {
+	l := &loader{table: fields(), index: map[string]*field{}}
 	for i := range l.table {
 		for _, key := range l.table[i].keys() {
 			l.index[key] = &l.table[i]

@@ -30,7 +30,8 @@ type Config struct {
 	Files    []File    // each file that was looked for
 	Servers  []*Server // valid entries that are in force, also disabled ones, sorted by name
 	Settings Settings
-	Findings Findings // sorted by file, line and column
+	Findings Findings // sorted by file, line and column; without those of [Config.Unavailable]
+	Secrets  []SecretUse
 
 	realDir string // where Dir led when it was loaded; empty for nowhere
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -323,18 +324,22 @@ func TestVaultAvailable(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, ServersFile),
 		`{"mcpServers": {"s": {"command": "x", "env": {"A": "vault:has", "B": "x ${vault:lacks}"}}}}`)
-	config, err := LoadWith(dir, Options{Secret: func(server, key string) error {
+	config, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings := config.Unavailable(func(server, key string) error {
 		if server == "s" && key == "has" {
 			return nil
 		}
 		return errors.New("the vault lacks it")
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	const want = `"lacks", which is not available: the vault lacks it`
-	if len(config.Findings) != 1 || !strings.Contains(config.Findings[0].Message, want) {
-		t.Errorf("findings %v, want one for the key that lacks", config.Findings)
+	if len(findings) != 1 || !strings.Contains(findings[0].Message, want) {
+		t.Errorf("findings %v, want one for the key that lacks", findings)
+	}
+	if got := config.UsersOf("has"); !slices.Equal(got, []string{"s"}) {
+		t.Errorf("it is used by %v", got)
 	}
 }
 

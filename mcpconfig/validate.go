@@ -3,7 +3,6 @@
 package mcpconfig
 
 import (
-	"errors"
 	"net/url"
 	"regexp"
 	"strings"
@@ -180,7 +179,9 @@ func (d *decoder) checkReference(key string, n *node, whole bool) {
 			d.report(n.start, CodeVaultReference, "name a key of the vault; it has letters, digits, _, . and -",
 				"%s has a reference to a secret without a valid key", key)
 		case r.kind == secretReference:
-			d.checkSecret(key, n, r.name)
+			d.secrets = append(d.secrets, SecretUse{
+				Server: d.entry.name, Key: r.name, Field: key, Position: d.entry.src.position(n.start),
+			})
 			if strings.HasPrefix(key, "args[") {
 				d.report(n.start, CodeSecretArgument, "hand it over in env, if the server takes it from there",
 					"%s holds a secret, and every user of the machine can read the arguments of a process", key)
@@ -198,29 +199,6 @@ func (d *decoder) checkReference(key string, n *node, whole bool) {
 		d.report(n.start, CodeExpandClient, "write the path itself",
 			"%s holds %s, which an editor sets; garra takes it from its own environment", key, name)
 	}
-}
-
-// checkSecret reports a secret that can't be had: its server will not start.
-func (d *decoder) checkSecret(key string, n *node, name string) {
-	why, fix := "there is no vault", "make one with `garra vault init`, or write ${env:NAME} and set NAME for garra"
-	if ask := d.opts.Secret; ask != nil {
-		err := ask(d.entry.name, name)
-		if err == nil {
-			return
-		}
-		why, fix = err.Error(), "open the vault, or store the secret in it"
-		if advised, ok := errors.AsType[adviser](err); ok {
-			fix = advised.Advice()
-		}
-	}
-	d.report(n.start, CodeEnvVaultUnavailable, fix,
-		"%s refers to the secret %q, which is not available: %s; the server will not start", key, shorten(name), why)
-}
-
-// An adviser is an error that says what to do about it.
-type adviser interface {
-	error
-	Advice() string
 }
 
 // checkEffects reports fields that this version accepts and does not act on.

@@ -73,8 +73,8 @@ func (s *Supervisor) Apply(config *mcpconfig.Config) {
 
 // Rotate tells the servers that secrets have changed, came or went: those that run
 // with one start again, and those that could not be started are looked at. It waits
-// for neither.
-func (s *Supervisor) Rotate(changed func(key string) bool) { s.set.Rotate(changed) }
+// for neither, and returns the names of the first.
+func (s *Supervisor) Rotate(changed func(key string) bool) []string { return s.set.Rotate(changed) }
 
 // Server returns a server by name, nil when there is none.
 func (s *Supervisor) Server(name string) *Server { return s.set.Server(name) }

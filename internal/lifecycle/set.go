@@ -61,17 +61,23 @@ func (s *Set[M]) Apply(entries []*mcpconfig.Server, create func(*mcpconfig.Serve
 
 // Rotate tells the servers that secrets have other values than before, or came, or
 // went: those that run with one start again, and those that could not be started
-// are looked at. It doesn't wait for either.
-func (s *Set[M]) Rotate(changed func(key string) bool) {
+// are looked at. It waits for neither, and returns the names of the first, sorted.
+func (s *Set[M]) Rotate(changed func(key string) bool) (restarted []string) {
 	s.mu.RLock()
 	members := slices.Collect(maps.Values(s.members))
 	s.mu.RUnlock()
 	for _, member := range members {
 		for _, server := range member.base().withForks() {
 			// An error means that the server goes.
-			_ = server.ask(context.Background(), func(o *owner) { o.rotate(changed) })
+			_ = server.ask(context.Background(), func(o *owner) {
+				if o.rotate(changed) {
+					restarted = append(restarted, o.entry.Name)
+				}
+			})
 		}
 	}
+	slices.Sort(restarted)
+	return slices.Compact(restarted)
 }
 
 // removeAllBut lets all other servers go.

@@ -123,21 +123,26 @@ func (o *owner) apply(next *mcpconfig.Server) {
 	}
 }
 
-// rotate takes that secrets have changed.
-func (o *owner) rotate(changed func(key string) bool) {
+// rotate takes that secrets have changed, and reports whether the server is restarted
+// for that.
+func (o *owner) rotate(changed func(key string) bool) bool {
 	if o.status.State == source.Failed {
 		o.in(0, func() { o.look(o.server.options.Recheck) })
-		return
+		return false
 	}
 	goal, i := o.goal(), slices.IndexFunc(o.status.Secrets, changed)
 	switch {
 	case !o.server.options.KeepsSecrets:
+		return false
 	case goal == source.Starting && o.stopRun != nil && o.status.Secrets == nil: // it may have read the old values
 		o.restart()
-	case i >= 0 && (goal == source.Starting || goal == source.Ready):
-		o.warn(fmt.Sprintf("it is restarted, since the secret %q has changed", o.status.Secrets[i]))
-		o.restart()
+		return false
+	case i < 0 || goal != source.Starting && goal != source.Ready:
+		return false
 	}
+	o.warn(fmt.Sprintf("it is restarted, since the secret %q has changed", o.status.Secrets[i]))
+	o.restart()
+	return true
 }
 
 // quotes reports whether the server failed for something in a file, of which the

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package secrets answers the references of servers to secrets: from the vault,
+// which may be locked or change at any time, and from the stores that the
+// configuration names. It decides which server may have which.
+package secrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/garraia/garra/internal/stores"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/vault"
+)
+
+// An Error is why a server can't have a secret.
+type Error struct {
+	Message string
+	Fix     string
+	Cause   error // may be nil
+}
+
+// Error says what is the matter.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Advice says what can be done.
+func (e *Error) Advice() string { return e.Fix }
+
+// Options are what a Keeper needs.
+type Options struct {
+	Vault vault.Options
+	// Env is garra's own environment, of which the commands of stores get a part.
+	Env []string
+	// Rotated is told that secrets have other values, came or went, and returns the
+	// servers that are restarted for that. It may be nil.
+	Rotated func(changed func(key string) bool) (restarted []string)
+}
+
+// A Keeper has the secrets of one configuration. It implements envbuild.Secrets and
+// is safe for concurrent use.
+type Keeper struct {
+	options Options
+
+	mu     sync.Mutex // guards all below
+	vault  *vault.Vault
+	locked error                    // why it is, while vault is nil
+	key    *vault.Key               // that the vault was to be opened with last; nil for none
+	seen   string                   // the stamp of the vault's file when it was looked at last
+	stores map[string]*stores.Store // by name
+	broken map[string]error         // stores that can't be used, and why
+	names  []string                 // of all stores
+}
+
+// New returns a Keeper whose vault is locked, with no stores.
+func New(options Options) *Keeper {
+	return &Keeper{options: options, locked: &Error{
+		Message: "the vault is locked: nobody has given its passphrase",
+		Fix: "open it with `garra vault unlock`, or start garra with GARRAIA_VAULT_PASSPHRASE or " +
+			"GARRAIA_VAULT_PASSPHRASE_FILE set",
+	}}
+}
+
+// Configure takes the stores of a configuration.
+func (k *Keeper) Configure(configured []mcpconfig.Store) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stores, k.broken, k.names = make(map[string]*stores.Store), make(map[string]error), nil
+	for _, of := range configured {
+		k.names = append(k.names, of.Name)
+		store, err := stores.New(of, k.options.Env)
+		if err != nil {
+			k.broken[of.Name] = err
+			continue
+		}
+		k.stores[of.Name] = store
+	}
+}
+
+// Stores implements envbuild.Secrets.
+func (k *Keeper) Stores() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.names
+}
+
+// Secret implements envbuild.Secrets. Its errors have a method Advice.
+func (k *Keeper) Secret(ctx context.Context, server, key string) (string, error) {
+	if name, rest, ok := strings.Cut(key, ":"); ok {
+		store, err := k.store(name)
+		if err != nil {
+			return "", err
+		}
+		return store.Secret(ctx, rest)
+	}
+	v, err := k.permitted(server, key)
+	if err != nil {
+		return "", err
+	}
+	secret, err := v.Value(key)
+	if err != nil {
+		return "", err
+	}
+	return secret.Reveal()
+}
+
+// Check returns why a server can't have a secret, or nil. What a store has isn't
+// asked for.
+func (k *Keeper) Check(server, key string) error {
+	if name, _, ok := strings.Cut(key, ":"); ok {
+		_, err := k.store(name)
+		return err
+	}
+	_, err := k.permitted(server, key)
+	return err
+}
+
+func (k *Keeper) store(name string) (*stores.Store, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.broken[name]; err != nil {
+		return nil, err
+	}
+	if store := k.stores[name]; store != nil {
+		return store, nil
+	}
+	return nil, &Error{
+		Message: fmt.Sprintf("there is no store %q", name), Fix: "name it in the section secrets of config.yml",
+	}
+}
+
+// permitted returns the vault when the server may have that key of it.
+func (k *Keeper) permitted(server, key string) (*vault.Vault, error) {
+	v, err := k.open()
+	if err != nil {
+		return nil, err
+	}
+	entry, ok := v.Entry(key)
+	owner, _, owned := vault.Owner(key)
+	switch {
+	case ok && entry.Allows(server):
+		return v, nil
+	case owned && owner != server:
+		return nil, &Error{
+			Message: fmt.Sprintf("the key belongs to the server %q", owner),
+			Fix:     fmt.Sprintf("share it with `garra vault share %s --for %s`", key, server),
+		}
+	case ok:
+		return nil, &Error{
+			Message: "the vault has the key, and it is not shared with this server",
+			Fix:     fmt.Sprintf("share it with `garra vault share %s --for %s`", key, server),
+		}
+	case owned:
+		return nil, &Error{
+			Message: "the vault has no such key", Fix: fmt.Sprintf("store it with `garra vault set %s`", key),
+		}
+	}
+	return nil, &Error{
+		Message: "the vault has no such key",
+		Fix:     fmt.Sprintf("store it with `garra vault set %s --for %s`", key, server),
+	}
+}
+
+// open returns the vault, or why there is none.
+func (k *Keeper) open() (*vault.Vault, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.vault != nil {
+		return k.vault, nil
+	}
+	if there, err := vault.Exists(k.options.Vault.Path); err == nil && !there {
+		return nil, &Error{
+			Message: "there is no vault",
+			Fix:     "make one with `garra vault init`, or write ${env:NAME} and set NAME where garra is started",
+			Cause:   vault.ErrNoVault,
+		}
+	}
+	return nil, k.locked
+}
+
+// Blocked reports whether what holds this secret may not leave at all, rather than
+// without it.
+func (k *Keeper) Blocked(key string) bool {
+	k.mu.Lock()
+	v := k.vault
+	k.mu.Unlock()
+	if v == nil {
+		return false
+	}
+	entry, ok := v.Entry(key)
+	return ok && entry.Policy == vault.PolicyBlock
+}
+
+// Unlock opens the vault with a key, and tells who waits for it. Where there is no
+// vault yet the key waits for one, and the error is [vault.ErrNoVault]. A vault that is
+// open stays so when the key is wrong. Errors are those of [vault.Open]; the servers
+// are told the same until it is opened. Restarted are the servers that are restarted.
+func (k *Keeper) Unlock(key vault.Key) (restarted []string, err error) {
+	now := stamp(k.options.Vault.Path)
+	v, err := vault.Open(k.options.Vault, key)
+	k.mu.Lock()
+	old := k.vault
+	switch {
+	case err == nil:
+		k.vault, k.key, k.seen = v, &key, now
+	case old == nil:
+		k.locked, k.key, k.seen = lockedBy(err), &key, now
+	}
+	k.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if old != nil {
+		old.Close()
+	}
+	return k.rotated(func(string) bool { return true }), nil
+}
+
+// lockedBy says why the vault could not be opened.
+func lockedBy(err error) error {
+	e := &Error{Message: "the vault could not be opened: " + err.Error(), Fix: "open it with `garra vault unlock`", Cause: err}
+	if of, ok := errors.AsType[*vault.Error](err); ok {
+		e.Message = "the vault could not be opened: " + of.Message
+		if of.Fix != "" {
+			e.Fix = of.Fix
+		}
+	}
+	return e
+}
+
+// Lock says why the vault stays locked for now, in the words that servers are told.
+func (k *Keeper) Lock(why error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.locked = why
+}
+
+// Refresh reads the vault again if it was written, and tells whose secrets have
+// changed. It does nothing while the vault is locked. After an error what was read
+// before stays in force.
+func (k *Keeper) Refresh() (restarted []string, err error) {
+	k.mu.Lock()
+	v := k.vault
+	k.mu.Unlock()
+	if v == nil {
+		return nil, nil
+	}
+	before := values(v)
+	changed, err := v.Reload()
+	if err != nil || !changed {
+		return nil, err
+	}
+	after := values(v)
+	differ := make(map[string]bool)
+	for name, now := range after {
+		if was, ok := before[name]; !ok || !was.same(now) {
+			differ[name] = true
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			differ[name] = true
+		}
+	}
+	if len(differ) == 0 {
+		return nil, nil
+	}
+	return k.rotated(func(key string) bool { return differ[key] }), nil
+}
+
+func (k *Keeper) rotated(changed func(key string) bool) []string {
+	if k.options.Rotated == nil {
+		return nil
+	}
+	return k.options.Rotated(changed)
+}
+
+// A holding is a value of the vault and who may have it.
+type holding struct {
+	value *vault.Secret
+	users string
+}
+
+func (h holding) same(o holding) bool { return h.users == o.users && h.value.Equal(o.value) }
+
+// values returns what a vault holds.
+func values(v *vault.Vault) map[string]holding {
+	all := make(map[string]holding)
+	for _, entry := range v.Entries() {
+		value, err := v.Value(entry.Name)
+		if err != nil {
+			continue // it went meanwhile
+		}
+		all[entry.Name] = holding{value, strings.Join(entry.For, ",") + ";" + string(entry.Policy)}
+	}
+	return all
+}
+
+// look is how often a Keeper looks whether the vault was written.
+const look = 2 * time.Second
+
+// Watch follows the vault's file until ctx ends: what changes is told at once, and
+// one that appears is opened with the key of the last [Keeper.Unlock]. What goes wrong
+// is told once.
+func (k *Keeper) Watch(ctx context.Context, trouble func(error)) {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := k.follow(); err != nil {
+			trouble(err)
+		}
+	}
+}
+
+// follow looks at the file once. An error is returned once for each state of the file.
+func (k *Keeper) follow() error {
+	now := stamp(k.options.Vault.Path)
+	k.mu.Lock()
+	same, opened, key := now == k.seen, k.vault != nil, k.key
+	k.seen = now
+	k.mu.Unlock()
+	switch {
+	case same:
+		return nil
+	case opened:
+		_, err := k.Refresh()
+		return err
+	case key != nil && now != "":
+		_, err := k.Unlock(*key)
+		return err
+	}
+	return nil
+}
+
+// stamp tells the states of a file apart without reading it; empty when there is none.
+func stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %d", info.ModTime().UnixNano(), info.Size())
+}
+
+// Close forgets what the vault held.
+func (k *Keeper) Close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.vault != nil {
+		k.vault.Close()
+		k.vault = nil
+	}
+}

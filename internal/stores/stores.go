@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stores gets secrets from where they are kept besides the vault: a
+// password manager's command prints one, or the keyring of the operating system
+// has it. Commands run without a shell, in a clean environment, for a bounded time.
+package stores
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/vault"
+)
+
+const (
+	// keep is how long a secret is not asked for again: a server at a url needs it
+	// for each request.
+	keep = time.Minute
+	// maxSecret bounds what a command may print, in bytes.
+	maxSecret = 64 << 10
+	// maxComplaint bounds what of a command's standard error is quoted.
+	maxComplaint = 200
+	// place stands for the key in a command.
+	place = "{key}"
+)
+
+// An Error is why a store has no secret.
+type Error struct {
+	Store, Key string
+	Message    string
+	Fix        string
+	Cause      error
+}
+
+// Error says which store it is and what happened.
+func (e *Error) Error() string { return fmt.Sprintf("the store %q %s", e.Store, e.Message) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Advice says what can be done.
+func (e *Error) Advice() string { return e.Fix }
+
+// A Store is one store. It is safe for concurrent use.
+type Store struct {
+	name    string
+	command []string
+	timeout time.Duration
+	env     []string
+
+	mu   sync.Mutex       // guards kept; held while a command runs, so that one of each runs
+	kept map[string]value // by key
+}
+
+// A value is a secret that was got a moment ago.
+type value struct {
+	secret *vault.Secret
+	until  time.Time
+}
+
+// New returns the store that a configuration describes. Its commands get a few
+// variables of env, which is garra's own environment.
+func New(of mcpconfig.Store, env []string) (*Store, error) {
+	s := &Store{name: of.Name, command: of.Command, timeout: of.Timeout, kept: make(map[string]value)}
+	if of.Keyring != "" {
+		if s.command = keyring(runtime.GOOS, of.Keyring); s.command == nil {
+			return nil, &Error{
+				Store: of.Name, Message: "is a keyring, which garra can't ask on this system",
+				Fix: "give the store a command that prints the secret",
+			}
+		}
+	}
+	for _, line := range env {
+		if name, _, _ := strings.Cut(line, "="); passed(name) {
+			s.env = append(s.env, line)
+		}
+	}
+	return s, nil
+}
+
+// keyring is the command that asks the keyring of a system.
+func keyring(goos, service string) []string {
+	switch goos {
+	case "darwin":
+		return []string{"security", "find-generic-password", "-w", "-s", service, "-a", place}
+	case "linux", "freebsd", "openbsd", "netbsd":
+		return []string{"secret-tool", "lookup", "service", service, "account", place}
+	}
+	return nil
+}
+
+// passed reports whether a command gets a variable: what a program needs to run and
+// to find its agent, and what password managers are set up with.
+func passed(name string) bool {
+	switch name {
+	case "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME",
+		"DBUS_SESSION_BUS_ADDRESS", "GNUPGHOME", "GPG_TTY", "SystemRoot", "USERPROFILE", "APPDATA", "LOCALAPPDATA":
+		return true
+	}
+	for _, prefix := range []string{"OP_", "VAULT_", "BW_", "PASSWORD_STORE_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Secret returns the secret of a key. Its error is an *[Error].
+func (s *Store) Secret(ctx context.Context, key string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.kept[key]; ok && time.Now().Before(v.until) {
+		if text, err := v.secret.Reveal(); err == nil {
+			return text, nil
+		}
+	}
+	out, err := s.run(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	text := string(out)
+	if sealed, err := vault.Seal(out); err == nil { // else it is asked for each time
+		s.kept[key] = value{sealed, time.Now().Add(keep)}
+	}
+	return text, nil
+}
+
+// Forget drops what was got, so that it is asked for again.
+func (s *Store) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.kept)
+}
+
+// run asks for a secret.
+func (s *Store) run(ctx context.Context, key string) ([]byte, error) {
+	if strings.HasPrefix(key, "-") || strings.ContainsFunc(key, unicode.IsControl) {
+		return nil, &Error{Store: s.name, Key: key, Message: "is asked for a key that a program would misread",
+			Fix: "write a key that doesn't begin with - and has no control characters"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	argv := s.argv(key)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env, cmd.WaitDelay = append([]string{}, s.env...), time.Second
+	stdout, stderr := &limited{most: maxSecret}, &limited{most: 16 << 10}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	alone(cmd)
+	err := cmd.Run()
+	out := stdout.Bytes()
+	switch {
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("did not answer within %s", s.timeout)
+	case err != nil:
+		err = fmt.Errorf("has no %q: %s", key, complaint(err, stderr.Bytes()))
+	case stdout.over:
+		err = fmt.Errorf("has more than %d bytes for %q", maxSecret, key)
+	case len(trimEnd(out)) == 0:
+		err = fmt.Errorf("has an empty value for %q", key)
+	default:
+		return trimEnd(out), nil
+	}
+	clear(out)
+	return nil, &Error{Store: s.name, Key: key, Message: err.Error(), Cause: err,
+		Fix: "run `" + strings.Join(s.argv("KEY"), " ") + "` in a terminal to see what it says"}
+}
+
+// argv is the command for one key.
+func (s *Store) argv(key string) []string {
+	argv, placed := make([]string, len(s.command)), false
+	for i, word := range s.command {
+		argv[i] = word
+		if i > 0 && strings.Contains(word, place) {
+			argv[i], placed = strings.ReplaceAll(word, place, key), true
+		}
+	}
+	if !placed {
+		argv = append(argv, key)
+	}
+	return argv
+}
+
+// trimEnd takes off the line end that programs put behind what they print.
+func trimEnd(out []byte) []byte { return bytes.TrimSuffix(bytes.TrimSuffix(out, []byte("\n")), []byte("\r")) }
+
+// complaint is the last line that a command wrote to standard error, or how it ended.
+func complaint(err error, stderr []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(stderr)), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	if last == "" {
+		return err.Error()
+	}
+	if len(last) > maxComplaint {
+		last = last[:maxComplaint] + "…"
+	}
+	return fmt.Sprintf("%q", last)
+}
+
+// limited keeps as much as it may of what is written.
+type limited struct {
+	bytes.Buffer
+	most int
+	over bool
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	room := l.most - l.Len()
+	if len(p) > room {
+		l.over = true
+		l.Buffer.Write(p[:room])
+		return len(p), nil
+	}
+	return l.Buffer.Write(p)
+}
