@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // maxMode is the widest permission a written file has: its owner may read and write it.
@@ -83,7 +84,7 @@ func inspect(target string) (fs.FileInfo, error) {
 // writeTemp writes data to a new file beside target, flushes it to the disk and returns its
 // name. os.CreateTemp opens with O_EXCL and mode 0600.
 func writeTemp(target string, data []byte, old fs.FileInfo) (name string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".tmp-*")
+	f, err := os.CreateTemp(filepath.Dir(target), tempPrefix(target)+"*")
 	if err != nil {
 		return "", fmt.Errorf("creating a temporary file: %w", err)
 	}
@@ -104,6 +105,31 @@ func writeTemp(target string, data []byte, old fs.FileInfo) (name string, err er
 		}
 	}
 	return f.Name(), f.Sync()
+}
+
+// tempPrefix is how the names of temporary files for target begin.
+func tempPrefix(target string) string { return "." + filepath.Base(target) + ".tmp-" }
+
+// Sweep removes what writers of the file at path left behind when they were killed.
+// The caller holds a lock that all writers of that file hold while they write.
+func Sweep(path string) error {
+	target, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Dir(target))
+	if err != nil {
+		return fmt.Errorf("looking for left-over files: %w", err)
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), tempPrefix(target)) || !entry.Type().IsRegular() {
+			continue
+		}
+		if err := os.Remove(filepath.Join(filepath.Dir(target), entry.Name())); err != nil {
+			return fmt.Errorf("removing a left-over file: %w", err)
+		}
+	}
+	return nil
 }
 
 // commit asks check about the present contents and renames temp over target.
