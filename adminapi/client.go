@@ -4,6 +4,7 @@ package adminapi
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,6 +73,26 @@ func (c *Client) Act(ctx context.Context, name, action string) (RestartResult, e
 	return result, err
 }
 
+// UnlockVault opens the gateway's vault and returns the servers that are restarted for
+// that. An error of the passphrase has the code [CodeVaultLocked].
+func (c *Client) UnlockVault(ctx context.Context, passphrase []byte) ([]string, error) {
+	body, err := json.Marshal(unlockRequest{string(passphrase)})
+	if err != nil {
+		return nil, err
+	}
+	var result vaultResult
+	err = c.send(ctx, http.MethodPost, "/admin/vault/unlock", body, &result)
+	return result.Restarted, err
+}
+
+// RefreshVault has the gateway read the vault again and returns the servers that are
+// restarted for that.
+func (c *Client) RefreshVault(ctx context.Context) ([]string, error) {
+	var result vaultResult
+	err := c.do(ctx, http.MethodPost, "/admin/vault/refresh", &result)
+	return result.Restarted, err
+}
+
 // Logs hands the lines of a server's standard error to each, and with follow
 // goes on until ctx ends or the gateway does.
 func (c *Client) Logs(ctx context.Context, name string, follow bool, each func(LogLine) error) error {
@@ -93,7 +114,7 @@ func (c *Client) Logs(ctx context.Context, name string, follow bool, each func(L
 
 // follow reads server-sent events.
 func (c *Client) follow(ctx context.Context, path string, each func(LogLine) error) error {
-	resp, err := c.request(ctx, http.MethodGet, path, "text/event-stream")
+	resp, err := c.request(ctx, http.MethodGet, path, "text/event-stream", nil)
 	if err != nil {
 		return err
 	}
@@ -118,7 +139,12 @@ func (c *Client) follow(ctx context.Context, path string, each func(LogLine) err
 
 // do makes a request and decodes its answer.
 func (c *Client) do(ctx context.Context, method, path string, into any) error {
-	resp, err := c.request(ctx, method, path, "application/json")
+	return c.send(ctx, method, path, nil, into)
+}
+
+// send makes a request with a body, and decodes its answer.
+func (c *Client) send(ctx context.Context, method, path string, body []byte, into any) error {
+	resp, err := c.request(ctx, method, path, "application/json", body)
 	if err != nil {
 		return err
 	}
@@ -130,10 +156,13 @@ func (c *Client) do(ctx context.Context, method, path string, into any) error {
 }
 
 // request makes a request and turns an answer that is an error into one.
-func (c *Client) request(ctx context.Context, method, path, accept string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, http.NoBody)
+func (c *Client) request(ctx context.Context, method, path, accept string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", accept)
 	resp, err := c.http.Do(req)

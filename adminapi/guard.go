@@ -21,6 +21,9 @@ type caller struct {
 
 type callerKey struct{}
 
+// localPrincipal is who comes over the socket.
+const localPrincipal = "local"
+
 // callerOf returns who a request came from; nobody when it passed no door.
 func callerOf(r *http.Request) caller {
 	c, _ := r.Context().Value(callerKey{}).(caller)
@@ -32,7 +35,7 @@ func principal(r *http.Request) string { return callerOf(r).principal }
 
 // local lets everything in, as the owner: the socket has looked at the peer.
 func local(next http.Handler) http.Handler {
-	owner := caller{principal: "local", role: RoleAdmin, mcp: true, admin: true}
+	owner := caller{principal: localPrincipal, role: RoleAdmin, mcp: true, admin: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, owner)))
 	})

@@ -27,6 +27,7 @@ type API struct {
 	Events  *Events
 	// Loaded reports whether a configuration has been loaded.
 	Loaded func() bool
+	Vault  Vault
 	// LeftOut returns the entries of the configuration that are no servers, since
 	// they are not valid; nil is for none.
 	LeftOut func() []LeftOut
@@ -73,6 +74,8 @@ func (a *API) routes(open *streams) http.Handler {
 	handle("POST /admin/mcp/{name}/{action}", RoleOperator, a.act)
 	handle("GET /admin/events", RoleViewer, open.track(a.events))
 	handle("POST /admin/reload", RoleOperator, a.reload)
+	handle("POST /admin/vault/unlock", RoleAdmin, a.unlockVault)
+	handle("POST /admin/vault/refresh", RoleOperator, a.refreshVault)
 	mcp := needsClient(a.Gateway.HTTP(principal))
 	mux.Handle("/mcp", mcp)
 	mux.Handle("/mcp/{server}", mcp)

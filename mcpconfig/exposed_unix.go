@@ -13,7 +13,7 @@ import (
 // users of the machine may read.
 func (l *loader) checkExposed(sources ...*source) {
 	for _, s := range sources {
-		if s.mode&0o077 == 0 || !s.holdsValues() {
+		if s.mode&0o077 == 0 || !s.holdsValues(l.settings.storeNames()) {
 			continue
 		}
 		l.report(s.at(-1), CodeFileExposed, "chmod 600 "+shellWord(s.path),

@@ -153,11 +153,11 @@ func (s *source) file() File {
 
 // holdsValues reports whether any server in the file has values in env or headers, or a secret
 // in oauth, that stand there themselves, rather than as references.
-func (s *source) holdsValues() bool {
+func (s *source) holdsValues(stores []string) bool {
 	for _, root := range []string{"mcpServers", "servers", "mcp"} {
 		for _, server := range s.root.get(root).children() {
-			if server.value.get("env").holdsText() || server.value.get("headers").holdsText() ||
-				server.value.get("oauth").holdsSecret() {
+			if server.value.get("env").holdsText(stores) || server.value.get("headers").holdsText(stores) ||
+				server.value.get("oauth").holdsSecret(stores) {
 				return true
 			}
 		}
@@ -166,9 +166,9 @@ func (s *source) holdsValues() bool {
 }
 
 // holdsText reports whether a map has a value that is more than references.
-func (n *node) holdsText() bool {
+func (n *node) holdsText(stores []string) bool {
 	for _, m := range n.children() {
-		if m.value.text != "" && len(references(m.value.text, true, nil)) == 0 {
+		if m.value.text != "" && len(references(fileSecret(m.value.text, stores), true, stores)) == 0 {
 			return true
 		}
 	}

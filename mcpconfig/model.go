@@ -94,10 +94,12 @@ func (s *Settings) storeNames() []string {
 	return names
 }
 
-// VaultKeys open the vault without a passphrase. Both are empty for a vault with one.
+// VaultKeys open the vault without a passphrase. They are empty for a vault with one.
 type VaultKeys struct {
 	Recipients []string // age or SSH public keys that the vault is encrypted for (vault.recipients)
 	Identities []string // files with a private key that opens it, as written (vault.identity)
+	// Unlocked lets secrets stay in memory that may be swapped (vault.lock_memory: false).
+	Unlocked bool
 }
 
 // A Store is where secrets are besides the vault: references to it are written STORE:KEY. It has

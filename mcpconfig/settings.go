@@ -45,6 +45,10 @@ func settings() []setting {
 		{section: "vault", keys: []string{"identity"}, set: func(s *Settings, n *node) string {
 			return setTexts(&s.Vault.Identities, n)
 		}},
+		{section: "vault", keys: []string{"lock_memory", "lockMemory"}, set: func(s *Settings, n *node) string {
+			s.Vault.Unlocked = n.kind == boolNode && strings.EqualFold(n.text, "false")
+			return setBool(n)
+		}},
 		{
 			section: "timeouts", keys: []string{"mcp.default_secs", "mcp.defaultSecs"}, foreign: true,
 			set: func(s *Settings, n *node) string {
@@ -218,9 +222,17 @@ func setTools(s *Settings, n *node) string {
 	return ""
 }
 
-func setToolConfirmation(s *Settings, n *node) string {
+// setBool returns what a value that is neither true nor false should have been.
+func setBool(n *node) string {
 	if n.kind != boolNode {
 		return "true or false"
+	}
+	return ""
+}
+
+func setToolConfirmation(s *Settings, n *node) string {
+	if want := setBool(n); want != "" {
+		return want
 	}
 	s.ToolConfirmation = strings.EqualFold(n.text, "true")
 	return ""

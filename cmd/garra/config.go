@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/mcpconfig"
 )
 
@@ -77,12 +76,14 @@ func (g *globals) check(ctx context.Context, strict bool) (*checkReport, error) 
 	if err != nil {
 		return nil, err
 	}
-	unstartable := startFindings(ctx, config, envbuild.SystemHost(), nil)
+	held := checked{g.heldSecrets(ctx, places, &config.Settings)}
+	defer held.Close()
 	remembered, err := readIsolated(places)
 	if err != nil {
 		return nil, err
 	}
-	report.Findings = remembered.correct(config).With(unstartable).With(unknown)
+	found := remembered.correct(config).With(config.Unavailable(held.Check))
+	report.Findings = found.With(startFindings(ctx, config, found, held)).With(unknown)
 	if report.Findings == nil {
 		report.Findings = mcpconfig.Findings{}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/internal/place"
+	"github.com/garraia/garra/internal/secrets"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/oauth"
 	"github.com/garraia/garra/remote"
@@ -34,6 +35,8 @@ type engine struct {
 	supervisor *supervisor.Supervisor
 	remote     *remote.Manager
 	logins     *oauth.Store
+	smith      *locksmith
+	keeper     *secrets.Keeper
 	events     *adminapi.Events
 	edit       func(*mcpconfig.Config) error // applied to what is loaded, under mu; nil for none
 	applied    func(*mcpconfig.Config)       // told of each configuration in force, under mu; nil for nobody
@@ -50,6 +53,7 @@ type engine struct {
 type purpose struct {
 	brief         bool   // for one command, which itself says what fails
 	isolationFile string // where it remembers who runs isolated; empty for one that runs what others remember
+	smith         *locksmith
 }
 
 // newEngine returns an engine without servers.
@@ -57,7 +61,7 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 	if err := sandbox.Adopt(); err != nil {
 		log.Warn().Err(err).Msg("processes that outlive their guardian can't be found")
 	}
-	e := &engine{places: places, log: log, events: adminapi.NewEvents(), brief: p.brief}
+	e := &engine{places: places, log: log, events: adminapi.NewEvents(), brief: p.brief, smith: p.smith}
 	e.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
 		e.happened(source.Event{Origin: source.Origin{Server: server}, Kind: source.EventWarning, Message: message})
 	}})
@@ -71,12 +75,13 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		Request:      e.gateway.Asked,
 	}
 	e.logins = loginsIn(places)
+	e.keeper = e.newKeeper(host.Env)
 	e.remote = remote.New(remote.Options{
-		Host: host, Hooks: hooks, Once: p.brief, Logins: e.logins,
+		Host: host, Secrets: e.keeper, Hooks: hooks, Once: p.brief, Logins: e.logins,
 	})
 	var err error
 	e.supervisor, err = supervisor.New(supervisor.Options{
-		Host: host, IsolationFile: p.isolationFile, Once: p.brief, Hooks: hooks,
+		Host: host, Secrets: e.keeper, IsolationFile: p.isolationFile, Once: p.brief, Hooks: hooks,
 	})
 	return e, err
 }
@@ -102,6 +107,7 @@ func (e *engine) close(ctx context.Context) {
 		e.log.Error().Strs("servers", left).Msg("did not stop")
 	}
 	e.logins.Close(ctx) // a refresh that is given up may cost the login
+	e.keeper.Close()
 }
 
 // load reads the configuration and applies it. A file that can't be parsed
@@ -118,6 +124,10 @@ func (e *engine) load() error {
 	}
 	if err := e.refusal(config); err != nil {
 		return err
+	}
+	e.keeper.Configure(config.Settings.Stores)
+	if e.config == nil {
+		e.openVault(&config.Settings)
 	}
 	e.report(config)
 	if e.edit != nil {
@@ -177,7 +187,7 @@ func (e *engine) report(config *mcpconfig.Config) {
 	if remembered, err := readIsolated(e.places); err == nil { // who needs it to be read will say so
 		findings = remembered.correct(config)
 	}
-	for _, f := range findings {
+	for _, f := range findings.With(config.Unavailable(e.keeper.Check)) {
 		if e.only != "" && f.Server != "" && f.Server != e.only {
 			continue
 		}

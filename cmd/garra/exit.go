@@ -17,6 +17,7 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitFindings    = 2 // a check found errors, or the command line is wrong
+	exitLocked      = 4 // the vault is locked, or the passphrase is wrong
 	exitRefused     = 6
 	exitUnparsable  = 65
 	exitInterrupted = 130

@@ -70,7 +70,12 @@ func (e *engine) refusal(config *mcpconfig.Config) error {
 func (e *engine) follow(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
+	watched := make(chan struct{})
 	go func() { // ends with stop, which waits for it
+		defer close(watched)
+		e.keeper.Watch(ctx, e.vaultTrouble)
+	}()
+	go func() { // likewise
 		defer close(done)
 		err := e.current().Watch(ctx, mcpconfig.Hooks{
 			Changed: func() { _ = e.reload(ctx) }, // it has said what is wrong
@@ -86,5 +91,6 @@ func (e *engine) follow(ctx context.Context) (stop func()) {
 	return func() {
 		cancel()
 		<-done
+		<-watched
 	}
 }

@@ -30,7 +30,9 @@ func (g *globals) private(ctx context.Context, only string, brief bool) (*engine
 		return nil, fmt.Errorf("garra runs inside of itself, %d deep: an entry of %s, or of a configuration that "+
 			"leads there, starts garra again; take it out", depth, places.ConfigDir)
 	}
-	e, err := newEngine(places, quieter(g.log), purpose{brief: brief})
+	e, err := newEngine(places, quieter(g.log), purpose{
+		brief: brief, smith: g.locksmith(ctx, g.vaultOptions(places), false),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -28,21 +28,28 @@ type streams struct {
 	err io.Writer
 }
 
+// A pace is what tests make faster, or slower.
+type pace struct {
+	quiet      time.Duration // how long a command waits for servers before it says so
+	workFactor int           // of vaults that are written, as in vault.Options
+}
+
 // globals are the flags of every command, and what follows from them.
 type globals struct {
 	streams
 	configDir string
 	logLevel  string
 	logFormat string
-	quiet     time.Duration // how long a command waits for servers before it says so
+	pace
+	given handed // the vault's passphrase, if the environment had it
 
 	begun bool           // the command line was right, and its command runs
 	log   zerolog.Logger // to standard error; set when begun
 }
 
-// run is the whole program but for its exit. A command that waits for servers for
-// longer than quiet says so.
-func run(args []string, std streams, quiet time.Duration) int {
+// run is the whole program but for its exit.
+func run(args []string, std streams, pace pace) int {
+	given := takePassphrase() // before anything is started that would inherit it
 	ctx, stop := interruptible()
 	defer stop()
 	said := newLossyWriter(std.err, lossyBytes)
@@ -50,7 +57,7 @@ func run(args []string, std streams, quiet time.Duration) int {
 	std.err = said
 	out := &output{Writer: std.out}
 	std.out = out
-	g := &globals{streams: std, quiet: quiet}
+	g := &globals{streams: std, pace: pace, given: given}
 	root := newRoot(g)
 	root.SetArgs(args)
 	root.SetIn(std.in)
@@ -112,14 +119,14 @@ var errTerminated = errors.New("terminated")
 // newRoot returns the command tree.
 func newRoot(g *globals) *cobra.Command {
 	root := group("garra", "A gateway that runs MCP servers and serves them as one",
-		newServe(g), newStdio(g), newMCP(g), newConfig(g), newToken(g), newVersion(g), newCompletion(g),
+		newServe(g), newStdio(g), newMCP(g), newConfig(g), newVault(g), newToken(g), newVersion(g), newCompletion(g),
 		newExampleServer())
 	root.Long = `garra runs the MCP servers of mcp.json and config.yml, each in a clean
 environment, keeps them running, and serves all of them as one MCP server over
 streamable HTTP and stdio.
 
 Exit codes: 0 done, 1 failed, 2 a check found errors or the command line is
-wrong, 6 refused by policy, 65 a file cannot be parsed at all, 130 interrupted.`
+wrong, 4 the vault is locked or the passphrase is wrong, 6 refused by policy, 65 a file cannot be parsed at all, 130 interrupted.`
 	root.Version = version.String()
 	root.SetVersionTemplate("garra {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 // else the machine does.
 const quietVariable = "TEST_QUIET_WAIT"
 
-// garra is main, for scripts.
+// garra is main, for scripts. The key of a vault takes it milliseconds.
 func garra() {
 	quiet := time.Hour
 	if text := os.Getenv(quietVariable); text != "" {
@@ -53,7 +53,7 @@ func garra() {
 			panic(err)
 		}
 	}
-	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, quiet))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, pace{quiet, 8}))
 }
 
 // TestScripts runs testdata/script. Beside testscript's own commands there are

@@ -92,7 +92,9 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		return err
 	}
 	defer unlock()
-	e, err := newEngine(places, g.log, purpose{isolationFile: isolationFile(places)})
+	e, err := newEngine(places, g.log, purpose{
+		isolationFile: isolationFile(places), smith: g.locksmith(ctx, g.vaultOptions(places), true),
+	})
 	if err != nil {
 		return err
 	}
@@ -198,6 +200,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	defer os.Remove(d.places.Socket)
 	server := adminapi.NewServer(&adminapi.API{
 		Gateway: d.gateway, Reload: d.reload, Events: d.events, Loaded: d.loaded.Load,
+		Vault:   unlocking{d.engine},
 		LeftOut: func() []adminapi.LeftOut { return leftOut(d.current()) },
 	})
 	if err := d.load(); err != nil {

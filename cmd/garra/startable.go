@@ -16,11 +16,12 @@ import (
 )
 
 // startFindings reports what would keep servers from being started in the
-// environment of host. It reads files and changes nothing. What the loader found
-// at the same place says the same, and better.
+// environment of this process. It reads files and changes nothing. What is known of
+// the same place says the same, and better.
 func startFindings(
-	ctx context.Context, config *mcpconfig.Config, host envbuild.Host, secrets envbuild.Secrets,
+	ctx context.Context, config *mcpconfig.Config, known mcpconfig.Findings, secrets envbuild.Secrets,
 ) mcpconfig.Findings {
+	host := envbuild.SystemHost()
 	var findings mcpconfig.Findings
 	for _, s := range config.Servers {
 		if !s.Enabled {
@@ -38,7 +39,7 @@ func startFindings(
 		}
 		for _, problem := range problems {
 			f := startFinding(s, problem)
-			if !slices.ContainsFunc(config.Findings.Of(s.Name), func(other mcpconfig.Finding) bool {
+			if !slices.ContainsFunc(known.Of(s.Name), func(other mcpconfig.Finding) bool {
 				return other.Severity != mcpconfig.Info && other.Position() == f.Position()
 			}) {
 				findings = append(findings, f)

@@ -144,8 +144,10 @@ func (s *Store) Forget() {
 // run asks for a secret.
 func (s *Store) run(ctx context.Context, key string) ([]byte, error) {
 	if strings.HasPrefix(key, "-") || strings.ContainsFunc(key, unicode.IsControl) {
-		return nil, &Error{Store: s.name, Key: key, Message: "is asked for a key that a program would misread",
-			Fix: "write a key that doesn't begin with - and has no control characters"}
+		return nil, &Error{
+			Store: s.name, Key: key, Message: "is asked for a key that a program would misread",
+			Fix: "write a key that doesn't begin with - and has no control characters",
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -170,8 +172,10 @@ func (s *Store) run(ctx context.Context, key string) ([]byte, error) {
 		return trimEnd(out), nil
 	}
 	clear(out)
-	return nil, &Error{Store: s.name, Key: key, Message: err.Error(), Cause: err,
-		Fix: "run `" + strings.Join(s.argv("KEY"), " ") + "` in a terminal to see what it says"}
+	return nil, &Error{
+		Store: s.name, Key: key, Message: err.Error(), Cause: err,
+		Fix: "run `" + strings.Join(s.argv("KEY"), " ") + "` in a terminal to see what it says",
+	}
 }
 
 // argv is the command for one key.
@@ -190,7 +194,9 @@ func (s *Store) argv(key string) []string {
 }
 
 // trimEnd takes off the line end that programs put behind what they print.
-func trimEnd(out []byte) []byte { return bytes.TrimSuffix(bytes.TrimSuffix(out, []byte("\n")), []byte("\r")) }
+func trimEnd(out []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(out, []byte("\n")), []byte("\r"))
+}
 
 // complaint is the last line that a command wrote to standard error, or how it ended.
 func complaint(err error, stderr []byte) string {

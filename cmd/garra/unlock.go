@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/garraia/garra/adminapi"
+	"github.com/garraia/garra/internal/place"
+	"github.com/garraia/garra/internal/secrets"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/source"
+	"github.com/garraia/garra/vault"
+)
+
+// A locksmith opens the vault of an engine with what garra was given.
+type locksmith struct {
+	options vault.Options
+	// key is the key that garra has, for a vault as the settings say; its error says why
+	// there is none.
+	key func(settings *mcpconfig.Settings) (vault.Key, error)
+}
+
+// locksmith opens vaults without asking anybody: a gateway has nobody to ask, but for
+// serve when it starts.
+func (g *globals) locksmith(ctx context.Context, options vault.Options, ask bool) *locksmith {
+	return &locksmith{options: options, key: func(settings *mcpconfig.Settings) (vault.Key, error) {
+		there, err := vault.Exists(options.Path)
+		return g.vaultKey(ctx, settings, ask && there && err == nil)
+	}}
+}
+
+// newKeeper returns the secrets of an engine, whose servers follow what changes.
+func (e *engine) newKeeper(env []string) *secrets.Keeper {
+	return secrets.New(secrets.Options{
+		Vault: e.smith.options, Env: env,
+		Rotated: func(changed func(key string) bool) []string {
+			e.remote.Rotate(changed)
+			return e.supervisor.Rotate(changed)
+		},
+	})
+}
+
+// openVault opens the vault with what garra has, once: what fails is said, and told to
+// the servers that need it. A key waits for a vault that isn't there yet.
+func (e *engine) openVault(settings *mcpconfig.Settings) {
+	key, err := e.smith.key(settings)
+	if err == nil {
+		err = lockMemory(settings)
+	}
+	switch {
+	case err == nil:
+		_, err = e.keeper.Unlock(key)
+	case !errors.Is(err, errNoPassphrase):
+		e.keeper.Lock(err)
+	default:
+		return // it is locked, and who needs it says so
+	}
+	switch {
+	case err == nil:
+		e.log.Info().Str("vault", e.smith.options.Path).Msg("the vault is open")
+	case !errors.Is(err, vault.ErrNoVault):
+		e.vaultTrouble(err)
+	}
+}
+
+// vaultTrouble tells of a vault that can't be read.
+func (e *engine) vaultTrouble(err error) {
+	e.happened(source.Event{Kind: source.EventWarning, Message: "the vault can't be read: " + err.Error()})
+}
+
+// heldSecrets are the secrets that can be had here and now, without asking a person.
+func (g *globals) heldSecrets(ctx context.Context, places place.Places, settings *mcpconfig.Settings) *secrets.Keeper {
+	options := g.vaultOptions(places)
+	options.Record = "" // a check writes nothing
+	keeper := secrets.New(secrets.Options{Vault: options, Env: os.Environ()})
+	keeper.Configure(settings.Stores)
+	if there, err := vault.Exists(options.Path); err != nil || !there {
+		return keeper
+	}
+	key, err := g.vaultKey(ctx, settings, false)
+	if errors.Is(err, errNoPassphrase) {
+		return keeper
+	}
+	if err == nil {
+		err = lockMemory(settings)
+	}
+	if err != nil {
+		keeper.Lock(err)
+		return keeper
+	}
+	_, _ = keeper.Unlock(key) // who needs the vault is told why it is locked
+	return keeper
+}
+
+// checked are secrets for a check, which doesn't ask the stores for theirs.
+type checked struct{ *secrets.Keeper }
+
+// Secret implements envbuild.Secrets: it returns none, and why there is none.
+func (c checked) Secret(_ context.Context, server, key string) (string, error) {
+	return "", c.Check(server, key)
+}
+
+// unlocking implements adminapi.Vault.
+type unlocking struct{ *engine }
+
+// Unlock implements adminapi.Vault.
+func (u unlocking) Unlock(_ context.Context, passphrase []byte) (restarted []string, locked bool, err error) {
+	var key vault.Key
+	if settings := u.current().Settings; len(settings.Vault.Identities) > 0 {
+		key, err = identityKey(&settings.Vault)
+	} else {
+		key, err = passphraseKey(passphrase)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	restarted, err = u.keeper.Unlock(key)
+	if err == nil {
+		u.publish(adminapi.Event{Kind: "vault", Message: "the vault is open"})
+		u.log.Info().Msg("the vault is open")
+	}
+	return restarted, errors.Is(err, vault.ErrWrongPassphrase), err
+}
+
+// Refresh implements adminapi.Vault.
+func (u unlocking) Refresh() ([]string, error) {
+	restarted, err := u.keeper.Refresh()
+	if err != nil {
+		return nil, fmt.Errorf("reading the vault: %w", err)
+	}
+	return restarted, nil
+}
