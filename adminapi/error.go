@@ -62,7 +62,7 @@ func asAPIError(err error) *Error {
 	case source.ServerStopped:
 		status = http.StatusServiceUnavailable
 	case source.PolicyDenied, source.ConfirmDenied, source.SecretMissing, source.ServerParked, source.ServerFailed,
-		source.ServerCrashed, source.FrameTooLarge, source.CallCancelled:
+		source.ServerCrashed, source.FrameTooLarge, source.SecretBlocked, source.CallCancelled:
 	}
 	message := f.Message
 	if f.Server != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/source"
 )
 
@@ -33,6 +34,7 @@ type link struct {
 	trouble func(message string)
 	scrub   func(text string) string // takes what must not be shown out of a text; set before anything is sent
 	limits  *limits
+	redact  *redact.Set
 	wire    wire
 
 	mu      sync.Mutex                         // guards the next five
@@ -60,6 +62,7 @@ var (
 func newLink(server string, options *Options, trouble func(message string)) *link {
 	l := &link{
 		server: server, hooks: &options.Hooks, limits: options.limits, scrub: func(text string) string { return text },
+		redact:  options.Redact,
 		pending: make(map[uint64]*call),
 		asked:   make(map[protocol.ID]context.CancelFunc),
 		notes:   make(chan struct{}, maxNotes),
@@ -246,6 +249,11 @@ func (l *link) ping() {
 
 // take implements inlet: a message, or a batch of them.
 func (l *link) take(frame []byte, via *call) {
+	frame, found := l.redact.JSON(frame)
+	if found.Blocked() {
+		l.keepBack(frame, found, via)
+		return
+	}
 	batch, ok, err := protocol.ParseBatch(frame)
 	if !ok || err != nil {
 		l.takeOne(frame, via)
@@ -283,6 +291,25 @@ func (l *link) garbled(frame []byte, err error, via *call) {
 		}})
 	}
 	l.trouble(fmt.Sprintf("what the server sent is no MCP message: %.*q", maxQuote, frame[:min(len(frame), maxQuote)]))
+}
+
+// keepBack drops a message with a secret in it that may not leave in any form, and
+// fails the call that it answers.
+func (l *link) keepBack(frame []byte, found redact.Found, via *call) {
+	what := fmt.Sprintf("it holds the secret %q, whose policy is block", found.Names())
+	id, answers := protocol.Peek(frame)
+	n, isNumber := id.Number()
+	answered := isNumber && answers && (via == nil || via.id == n) && l.finish(n, reply{err: &source.Failure{
+		Code: source.SecretBlocked, Server: l.server, Message: "the answer was kept back: " + what,
+		Fix: "ask for something else",
+	}})
+	if answered {
+		return
+	}
+	l.trouble("a message was kept back: " + what)
+	if !answers && !id.IsZero() {
+		l.refuse(id, "the request was kept back: "+what)
+	}
 }
 
 // tooLarge implements inlet: it fails the call whose answer was dropped, and

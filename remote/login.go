@@ -35,7 +35,7 @@ func Account(ctx Context, entry *mcpconfig.Server, options Options) (*oauth.Acco
 		return nil, f
 	}
 	options.limit()
-	to, failure := newTarget(entry, &options).resolve(ctx)
+	to, failure := newTarget(entry, &options, nil).resolve(ctx)
 	if failure != nil {
 		return nil, failure
 	}
@@ -97,6 +97,9 @@ func (t *target) bearing(a *address, token string) *address {
 	next.token, next.headers = token, maps.Clone(a.headers)
 	next.headers.Set("Authorization", "Bearer "+token)
 	next.secrets = append(slices.Clip(a.secrets), token)
+	if t.veil != nil {
+		t.veil.cover(map[string]string{token: "login"})
+	}
 	for {
 		old := t.tokens.Load()
 		if old != nil && slices.Contains(*old, token) {

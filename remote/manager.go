@@ -11,6 +11,7 @@ import (
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/oauth"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/source"
 )
 
@@ -19,6 +20,11 @@ type Options struct {
 	Host    envbuild.Host    // garra's own environment, for references
 	Secrets envbuild.Secrets // nil: there is no vault, a reference fails its server
 	Hooks   source.Hooks
+	// Redact gets what is secret of what is sent to servers, and takes it out of all
+	// that comes from any. Nil is one that nobody else has.
+	Redact *redact.Set
+	// Blocked reports whether what holds a secret is kept back. It may be nil.
+	Blocked func(key string) bool
 	// Logins are the tokens of servers that want OAuth; nil: such servers are not
 	// spoken to. The caller closes it after the Manager.
 	Logins *oauth.Store
@@ -45,6 +51,9 @@ type Manager struct {
 // New returns a Manager without servers.
 func New(options Options) *Manager {
 	options.limit()
+	if options.Redact == nil {
+		options.Redact = new(redact.Set)
+	}
 	return &Manager{options: options, set: lifecycle.NewSet[*Server]()}
 }
 
@@ -80,6 +89,7 @@ func (m *Manager) newServer(entry *mcpconfig.Server) *Server {
 	r := &runner{options: &m.options}
 	r.server = lifecycle.New(entry, r, lifecycle.Options{
 		Hooks: m.options.Hooks, Once: m.options.Once, Recheck: m.options.limits.recheck,
+		Redact: m.options.Redact.String,
 	})
 	return r.server
 }

@@ -30,14 +30,16 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 	// Nothing of garra's environment reaches the server but what the entry names.
 	run.Show(func(s *source.Status) { s.Env.Mode = source.EnvIsolated })
 	r.missed.Store(nil)
-	to, failure := newTarget(run.Entry, r.options).resolve(ctx)
+	veil := newVeil(r.options)
+	defer veil.lift()
+	to, failure := newTarget(run.Entry, r.options, veil).resolve(ctx)
 	if failure != nil {
 		return lifecycle.Outcome{Failure: failure, Permanent: true}
 	}
 	if to.exposed() {
 		run.Warn("its headers travel unencrypted, since its url is http; use https")
 	}
-	l, hello, m := r.connect(ctx, run)
+	l, hello, m := r.connect(ctx, run, veil)
 	if m != nil {
 		r.miss(m)
 		return lifecycle.Outcome{Failure: m.failure, Permanent: m.lasting}
@@ -65,7 +67,7 @@ func (r *runner) miss(m *mishap) {
 // Obstacle implements lifecycle.Runner: it is what can't be resolved, or that
 // there is no other token than the one that was refused.
 func (r *runner) Obstacle(ctx Context, entry *mcpconfig.Server) *source.Failure {
-	to, failure := newTarget(entry, r.options).resolve(ctx)
+	to, failure := newTarget(entry, r.options, nil).resolve(ctx)
 	if failure != nil {
 		return failure
 	}
@@ -87,12 +89,12 @@ func (r *runner) ByHand(*mcpconfig.Server) *source.Failure { return nil }
 // handshake first; a server that refuses that is asked without a handshake, and
 // one that refuses as a server of HTTP+SSE would with that (MCP specification,
 // "Transports", backwards compatibility).
-func (r *runner) connect(ctx Context, run *lifecycle.Run) (*link, *source.Hello, *mishap) {
+func (r *runner) connect(ctx Context, run *lifecycle.Run, veil *veil) (*link, *source.Hello, *mishap) {
 	entry := run.Entry
 	ctx, cancel := context.WithTimeout(ctx, entry.Timeout)
 	defer cancel()
 	c := &caller{
-		target: newTarget(entry, r.options), limits: r.options.limits,
+		target: newTarget(entry, r.options, veil), limits: r.options.limits,
 		client: newClient(r.options, entry.AllowPrivateAddresses),
 	}
 	streams := func(l *link) wire { return &streamable{caller: c, inlet: l} }

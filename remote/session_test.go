@@ -339,7 +339,7 @@ func TestUnencryptedHeaders(t *testing.T) {
 		options := &Options{limits: &limits}
 		entry := entryOf("s")
 		entry.URL, entry.Headers = c.url, map[string]string{"A": "b"}
-		to, f := newTarget(entry, options).resolve(t.Context())
+		to, f := newTarget(entry, options, nil).resolve(t.Context())
 		if f != nil || to.exposed() != c.want {
 			t.Errorf("%s: %v, %v", c.url, to.exposed(), f)
 		}

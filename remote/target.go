@@ -29,6 +29,7 @@ type target struct {
 	names   []string                 // of the headers, sorted
 	last    atomic.Pointer[address]  // that was resolved; nil before the first
 	tokens  atomic.Pointer[[]string] // that were sent last
+	veil    *veil                    // over what is sent; nil for a target that sends nothing
 	oauth   *http.Client             // asks authorization servers; made with the first account
 	making  sync.Once                // of oauth
 }
@@ -45,14 +46,15 @@ type address struct {
 // Check returns what keeps an entry's references from being resolved, such as
 // [envbuild.Errors], or nil. It sends nothing.
 func Check(ctx Context, entry *mcpconfig.Server, host envbuild.Host, secrets envbuild.Secrets) error {
-	if _, failure := newTarget(entry, &Options{Host: host, Secrets: secrets}).resolve(ctx); failure != nil {
+	if _, failure := newTarget(entry, &Options{Host: host, Secrets: secrets}, nil).resolve(ctx); failure != nil {
 		return failure
 	}
 	return nil
 }
 
-func newTarget(entry *mcpconfig.Server, options *Options) *target {
-	t := &target{entry: entry, options: options}
+// newTarget returns the target of an entry; veil is nil where nothing is sent.
+func newTarget(entry *mcpconfig.Server, options *Options, veil *veil) *target {
+	t := &target{entry: entry, options: options, veil: veil}
 	for name := range entry.Headers {
 		t.names = append(t.names, name)
 	}
@@ -63,8 +65,9 @@ func newTarget(entry *mcpconfig.Server, options *Options) *target {
 // resolve returns where a request goes and what it carries.
 func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 	var problems envbuild.Errors
+	secrets := make(map[string]string)
 	expand := func(field, text string) string {
-		value, err := t.expand(ctx, text)
+		value, err := t.expand(ctx, text, secrets)
 		problems = append(problems, t.located(field, err)...)
 		return value
 	}
@@ -95,6 +98,9 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 	a.url = u
 	a.hideURL()
 	a.hide(account.ClientSecret)
+	if t.veil != nil {
+		t.veil.cover(a.veiled(secrets, account.ClientSecret))
+	}
 	if t.options.Logins != nil && a.headers.Get("Authorization") == "" {
 		account.URL, account.Headers, account.HTTP = a.url, a.headers, t.oauthClient(a.url)
 		a.account = account
@@ -121,9 +127,14 @@ func controlError() error {
 	}
 }
 
-// expand resolves the references in one text.
-func (t *target) expand(ctx Context, text string) (string, error) {
-	return envbuild.Expand(ctx, t.entry.Name, text, t.options.Host.Lookup, t.options.Secrets)
+// expand resolves the references in one text, and notes the names of secrets in it by
+// their values.
+func (t *target) expand(ctx Context, text string, names map[string]string) (string, error) {
+	secrets := t.options.Secrets
+	if secrets != nil {
+		secrets = noting{secrets, names}
+	}
+	return envbuild.Expand(ctx, t.entry.Name, text, t.options.Host.Lookup, secrets)
 }
 
 // located says of each problem where it is.

@@ -29,6 +29,7 @@ const (
 	CallTimeout    Code = "call.timeout"
 	CallInvalid    Code = "call.invalid"
 	FrameTooLarge  Code = "frame.too_large"
+	SecretBlocked  Code = "secret.blocked"
 	GatewayAway    Code = "gateway.away"
 	GatewayEnded   Code = "gateway.ended"
 	CallCancelled  Code = "call.cancelled"

@@ -36,7 +36,7 @@ func (r *runner) attend(ctx Context, run *lifecycle.Run, proc *process) lifecycl
 		runner: r, run: run, proc: proc, started: time.Now(), ring: s.ring, stderr: s.ring.last(),
 		link: newLink(wiring{
 			server: run.Entry.Name, origin: s.Origin(), in: proc.stdin, out: proc.stdout, hooks: r.hooks,
-			noise: s.noised, trouble: s.Trouble, limits: r.limits,
+			noise: s.noised, trouble: s.Trouble, limits: r.limits, redact: r.redact,
 		}),
 	}
 	run.Show(func(s *source.Status) { s.PID = proc.PID() })
@@ -56,7 +56,7 @@ func (r *runner) attend(ctx Context, run *lifecycle.Run, proc *process) lifecycl
 // drain reads what the server writes to standard error.
 func (a *attendance) drain() {
 	defer close(a.proc.drained)
-	a.ring.drain(a.proc.stderr, func(line string) {
+	a.ring.drain(a.proc.stderr, a.redact, func(line string) {
 		if of := a.server.of; of != nil {
 			of.ring.add(line)
 		}

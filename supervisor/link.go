@@ -13,6 +13,7 @@ import (
 	"github.com/garraia/garra/internal/eras"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/source"
 )
 
@@ -38,6 +39,7 @@ type wiring struct {
 	noise   func(message string) // is told of output that is no message, or of no use
 	trouble func(message string) // is told of what the server didn't get
 	limits  *limits
+	redact  *redact.Set
 }
 
 // A link is JSON-RPC over the pipes of one run. Ids of garra's requests are
@@ -151,7 +153,31 @@ func (l *link) readAll() {
 			l.end(err)
 			return
 		}
+		frame, found := l.redact.JSON(frame)
+		if found.Blocked() {
+			l.keepBack(frame, found)
+			continue
+		}
 		l.take(frame)
+	}
+}
+
+// keepBack drops a message with a secret in it that may not leave in any form, and
+// fails the call that it answers.
+func (l *link) keepBack(frame []byte, found redact.Found) {
+	what := fmt.Sprintf("it holds the secret %q, whose policy is block", found.Names())
+	id, answers := protocol.Peek(frame)
+	n, isNumber := id.Number()
+	answered := isNumber && answers && l.finish(n, reply{err: &source.Failure{
+		Code: source.SecretBlocked, Server: l.server, Message: "the answer was kept back: " + what,
+		Fix: "ask for something else",
+	}})
+	if answered {
+		return
+	}
+	l.noise("a message was kept back: " + what)
+	if !answers && !id.IsZero() {
+		l.refuse(id, "the request was kept back: "+what)
 	}
 }
 

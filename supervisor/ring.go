@@ -3,14 +3,14 @@
 package supervisor
 
 import (
-	"bufio"
-	"errors"
+	"bytes"
 	"io"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/source"
 )
 
@@ -84,20 +84,46 @@ func (r *ring) last() uint64 {
 }
 
 // drain reads lines until the end of src, so that a server that writes much is
-// never blocked by its standard error. Each goes to the ring and to each.
-func (r *ring) drain(src io.Reader, each func(string)) {
-	in := bufio.NewReaderSize(src, maxLineBytes)
-	cut := false // the rest of a line that was cut is skipped
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(part) > 0 && !cut {
-			text := strings.TrimRight(string(part), "\r\n")
-			r.add(text)
-			each(text)
+// never blocked by its standard error. Each goes to the ring and to each, without
+// secrets.
+func (r *ring) drain(src io.Reader, secrets *redact.Set, each func(string)) {
+	lines := &lineWriter{each: func(line string) {
+		r.add(line)
+		each(line)
+	}}
+	out := secrets.Writer(lines)
+	_, _ = io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{src}, make([]byte, maxLineBytes)) // ends with src
+	_ = out.Close()                                                                                      // lines take everything
+	lines.end()
+}
+
+// A lineWriter cuts what is written into lines, and long lines short.
+type lineWriter struct {
+	line []byte
+	each func(line string)
+}
+
+// Write implements io.Writer.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		part, after, ended := bytes.Cut(rest, []byte("\n"))
+		w.line = append(w.line, part[:min(len(part), maxLineBytes-len(w.line))]...)
+		if ended {
+			w.flush()
 		}
-		cut = errors.Is(err, bufio.ErrBufferFull)
-		if err != nil && !cut {
-			return
-		}
+		rest = after
 	}
+	return len(p), nil
+}
+
+// end passes on what is left without a line end.
+func (w *lineWriter) end() {
+	if len(w.line) > 0 {
+		w.flush()
+	}
+}
+
+func (w *lineWriter) flush() {
+	w.each(strings.TrimRight(string(w.line), "\r"))
+	w.line = w.line[:0]
 }

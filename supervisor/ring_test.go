@@ -10,6 +10,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/garraia/garra/redact"
 )
 
 func TestRingKeepsTheLastLines(t *testing.T) {
@@ -124,7 +126,7 @@ func TestRingDrain(t *testing.T) {
 		} {
 			r := newRing()
 			var got []string
-			r.drain(reader, func(line string) { got = append(got, line) })
+			r.drain(reader, new(redact.Set), func(line string) { got = append(got, line) })
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("%s, %s: %s", test.name, way, diff)
 			}

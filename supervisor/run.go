@@ -9,6 +9,7 @@ import (
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
 )
@@ -23,7 +24,9 @@ type runner struct {
 	spawn   chan struct{} // bounds how many are spawned at the same time
 	hooks   *source.Hooks
 	limits  *limits
-	once    bool // for one command, which says by itself where to look
+	redact  *redact.Set
+	blocked func(key string) bool // may be nil
+	once    bool                  // for one command, which says by itself where to look
 }
 
 var _ lifecycle.Runner = (*runner)(nil)
@@ -34,6 +37,7 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 	if err != nil {
 		return lifecycle.Outcome{Failure: lifecycle.EntryFailure(run.Entry.Name, err), Permanent: true}
 	}
+	defer r.redact.Hold(r.secretsOf(spec))()
 	for _, w := range append(spec.Warnings, withheld(run.Entry.Name, env)...) {
 		run.Warn(w)
 	}
@@ -46,6 +50,18 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 		return startOutcome(run.Entry, err)
 	}
 	return r.attend(ctx, run, proc)
+}
+
+// secretsOf are the values that nothing of the server's may show.
+func (r *runner) secretsOf(spec *envbuild.Spec) []redact.Value {
+	values := make([]redact.Value, len(spec.Secrets))
+	for i, secret := range spec.Secrets {
+		values[i] = redact.Value{Name: secret.Name, Text: secret.Text()}
+		if r.blocked != nil && r.blocked(secret.Name) {
+			values[i].Policy = redact.Block
+		}
+	}
+	return values
 }
 
 // build makes the environment; env tells what a person may know of it.

@@ -8,6 +8,7 @@ import (
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/source"
 )
 
@@ -23,6 +24,11 @@ type Options struct {
 	// says inherit_env; empty remembers it only until the end of this process.
 	IsolationFile string
 	Hooks         source.Hooks
+	// Redact gets the secrets that servers are started with, and takes them out of all
+	// that comes from any. Nil is one that nobody else has.
+	Redact *redact.Set
+	// Blocked reports whether what holds a secret is kept back. It may be nil.
+	Blocked func(key string) bool
 	// Once is for a command that uses its servers and ends: a start that fails is
 	// not tried again, whatever the entry says.
 	Once bool
@@ -45,6 +51,9 @@ func New(options Options) (*Supervisor, error) {
 	forced, err := openIsolation(options.IsolationFile)
 	if err != nil {
 		return nil, err
+	}
+	if options.Redact == nil {
+		options.Redact = new(redact.Set)
 	}
 	if options.limits == nil {
 		standard := standardLimits()
@@ -93,10 +102,11 @@ func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server, holder strin
 	r := &runner{
 		server: server, dir: dir, host: s.options.Host, secrets: s.options.Secrets, spawn: s.spawn,
 		forced: s.forced, hooks: &s.options.Hooks, limits: s.options.limits, once: s.options.Once,
+		redact: s.options.Redact, blocked: s.options.Blocked,
 	}
 	options := lifecycle.Options{
 		Hooks: s.options.Hooks, Once: s.options.Once, Recheck: s.options.limits.recheck, Holder: holder,
-		KeepsSecrets: true,
+		KeepsSecrets: true, Redact: s.options.Redact.String,
 	}
 	if of == nil {
 		options.Fork = func(entry *mcpconfig.Server, holder string) *lifecycle.Server {

@@ -258,7 +258,10 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 		contains(t, failure.Error(), "the vault is locked")
 		vault.unlock()
 		r.ready("s")
-		contains(t, use(t, r.Server("s"), "env", nil), "TOKEN=s3cr3t-sKEY")
+		contains(t, use(t, r.Server("s"), "env", nil), "TOKEN=[redacted:KEY]")
+		if got := use(t, r.Server("s"), "env_backwards", args{"name": "TOKEN"}); got != "YEKs-t3rc3s" {
+			t.Errorf("backwards, the value is %q", got)
+		}
 		if got := r.Server("s").Status().Env.From["TOKEN"]; got != "vault" {
 			t.Errorf("TOKEN is from %q", got)
 		}
@@ -281,7 +284,9 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 			now := r.Server("s").Status()
 			return now.State == source.Ready && now.PID != s
 		})
-		contains(t, use(t, r.Server("s"), "env", nil), "TOKEN=changed-sKEY")
+		if got := use(t, r.Server("s"), "env_backwards", args{"name": "TOKEN"}); got != "YEKs-degnahc" {
+			t.Errorf("backwards, the value is %q", got)
+		}
 		if now := r.Server("other").Status(); now.PID != other || now.Restarts != 0 {
 			t.Errorf("the other server was touched: %+v", now)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/garraia/garra/internal/secrets"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/oauth"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/remote"
 	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
@@ -54,6 +55,7 @@ type purpose struct {
 	brief         bool   // for one command, which itself says what fails
 	isolationFile string // where it remembers who runs isolated; empty for one that runs what others remember
 	smith         *locksmith
+	redact        *redact.Set // what nothing may show
 }
 
 // newEngine returns an engine without servers.
@@ -77,11 +79,13 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 	e.logins = loginsIn(places)
 	e.keeper = e.newKeeper(host.Env)
 	e.remote = remote.New(remote.Options{
-		Host: host, Secrets: e.keeper, Hooks: hooks, Once: p.brief, Logins: e.logins,
+		Host: host, Secrets: e.keeper, Redact: p.redact, Blocked: e.keeper.Blocked, Hooks: hooks, Once: p.brief,
+		Logins: e.logins,
 	})
 	var err error
 	e.supervisor, err = supervisor.New(supervisor.Options{
-		Host: host, Secrets: e.keeper, IsolationFile: p.isolationFile, Once: p.brief, Hooks: hooks,
+		Host: host, Secrets: e.keeper, Redact: p.redact, Blocked: e.keeper.Blocked, IsolationFile: p.isolationFile,
+		Once: p.brief, Hooks: hooks,
 	})
 	return e, err
 }

@@ -31,7 +31,7 @@ func (g *globals) private(ctx context.Context, only string, brief bool) (*engine
 			"leads there, starts garra again; take it out", depth, places.ConfigDir)
 	}
 	e, err := newEngine(places, quieter(g.log), purpose{
-		brief: brief, smith: g.locksmith(ctx, g.vaultOptions(places), false),
+		brief: brief, smith: g.locksmith(ctx, g.vaultOptions(places), false), redact: &g.secrets,
 	})
 	if err != nil {
 		return nil, err

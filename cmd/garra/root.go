@@ -18,6 +18,7 @@ import (
 
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/internal/version"
+	"github.com/garraia/garra/redact"
 )
 
 // streams are the standard streams of a command. Data goes to out, everything
@@ -41,7 +42,8 @@ type globals struct {
 	logLevel  string
 	logFormat string
 	pace
-	given handed // the vault's passphrase, if the environment had it
+	given   handed     // the vault's passphrase, if the environment had it
+	secrets redact.Set // what servers were given, and nothing may show
 
 	begun bool           // the command line was right, and its command runs
 	log   zerolog.Logger // to standard error; set when begun
@@ -224,13 +226,13 @@ func (g *globals) logger() (zerolog.Logger, error) {
 	if err != nil || g.logLevel == "" {
 		return zerolog.Logger{}, fmt.Errorf("--log-level %q is none of debug, info, warn, error", g.logLevel)
 	}
-	w := g.err
+	w := io.Writer(redacted{&g.secrets, g.err})
 	switch {
-	case g.logFormat == "json", g.logFormat == "" && !isTerminal(w):
+	case g.logFormat == "json", g.logFormat == "" && !isTerminal(g.err):
 		w = jsonLog{w}
 	case g.logFormat == "console", g.logFormat == "":
 		w = zerolog.ConsoleWriter{
-			Out: w, TimeFormat: "15:04:05", NoColor: !isTerminal(w) || os.Getenv("NO_COLOR") != "",
+			Out: w, TimeFormat: "15:04:05", NoColor: !isTerminal(g.err) || os.Getenv("NO_COLOR") != "",
 			FormatMessage: func(message any) string { return printableLines(fmt.Sprint(message)) },
 		}
 	default:
@@ -238,6 +240,21 @@ func (g *globals) logger() (zerolog.Logger, error) {
 	}
 	// Each event is one write, and standard error takes those of several goroutines.
 	return zerolog.New(w).Level(level).With().Timestamp().Logger(), nil
+}
+
+// A redacted writer takes secrets out of what is written, each time for itself.
+type redacted struct {
+	secrets *redact.Set
+	out     io.Writer
+}
+
+// Write implements io.Writer.
+func (r redacted) Write(p []byte) (int, error) {
+	clean, _ := r.secrets.Text(p)
+	if _, err := r.out.Write(clean); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // tellLosses has the log tell what standard error did not take of it.

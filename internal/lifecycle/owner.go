@@ -144,6 +144,7 @@ func (o *owner) warn(message string) {
 // tell completes an event and hands it on.
 func (o *owner) tell(e source.Event) {
 	e.Time, e.Origin, e.State, e.PID = time.Now(), o.server.Origin(), o.status.State, o.status.PID
+	e.Message = o.server.options.Redact(e.Message)
 	if hook := o.server.options.Hooks.Event; hook != nil {
 		hook(e)
 	}
@@ -196,6 +197,11 @@ func (o *owner) ready(link Link, hello *source.Hello) {
 // ended takes the end of a run: one that was stopped goes on to what was
 // planned, any other is a failure.
 func (o *owner) ended(out *Outcome) {
+	if out.Failure != nil {
+		shown := *out.Failure // others may be reading the failure itself
+		shown.Message = o.server.options.Redact(shown.Message)
+		out.Failure = &shown
+	}
 	answered := o.link != nil && o.link.Answered()
 	o.stopRun()
 	o.stopRun, o.link = nil, nil

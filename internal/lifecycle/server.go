@@ -25,6 +25,8 @@ type Options struct {
 	Fork func(entry *mcpconfig.Server, holder string) *Server
 	// Holder is whose server it is; empty when clients share it.
 	Holder string
+	// Redact takes secrets out of what people are told; nil for none.
+	Redact func(text string) string
 	// KeepsSecrets: a run goes on with the values that secrets had when it began.
 	KeepsSecrets bool
 	// Recheck is the time between looks whether what made a server fail is gone;
@@ -71,6 +73,9 @@ var (
 func New(entry *mcpconfig.Server, runner Runner, options Options) *Server {
 	if options.Recheck == 0 {
 		options.Recheck = recheck
+	}
+	if options.Redact == nil {
+		options.Redact = func(text string) string { return text }
 	}
 	s := &Server{
 		name: entry.Name, entry: entry, runner: runner, options: options,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ func tools() []*tool {
 		{name: "close_stdout", schema: object(), serial: true, run: closeStdout},
 		{name: "close_stdin", schema: object(), serial: true, run: closeStdin},
 		{name: "env", schema: object(), run: env},
+		{name: "say_stderr", schema: object("text"), serial: true, run: sayStderr},
+		{name: "env_backwards", schema: object("name"), run: envBackwards},
 		{name: "pid", schema: object(), run: func(*call) string { return textResult(strconv.Itoa(os.Getpid())) }},
 		{name: "alloc", schema: object("mb"), run: alloc},
 		{name: "count", schema: object(), serial: true, run: count},
@@ -108,6 +111,12 @@ func say(c *call) string {
 	return ""
 }
 
+// sayStderr writes a line to standard error.
+func sayStderr(c *call) string {
+	fmt.Fprintln(os.Stderr, c.text("text"))
+	return textResult("said")
+}
+
 func crash(c *call) string {
 	exit(c.number("code"))
 	return ""
@@ -145,6 +154,14 @@ func closeStdin(*call) string {
 }
 
 func env(*call) string { return textResult(strings.Join(os.Environ(), "\n")) }
+
+// envBackwards returns a variable in an encoding of its own, which nothing that takes
+// secrets out of results knows.
+func envBackwards(c *call) string {
+	value := []byte(os.Getenv(c.text("name")))
+	slices.Reverse(value)
+	return textResult(string(value))
+}
 
 func alloc(c *call) string {
 	c.keep(c.number("mb"))
