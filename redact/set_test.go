@@ -138,6 +138,10 @@ func TestForms(t *testing.T) {
 		{"Server=db;Uid=me;Pwd=s3cretpw;", "is s3cretpw", "is [redacted:A]"},
 		{"Bearer abcdefgh1", "abcdefgh1", "[redacted:A]"},
 		{"Basic dXNlcjphYmNkZWZnaDE=", "abcdefgh1, user", "[redacted:A], user"},
+		{
+			`{"type":"service_account","private_key":"abcdefgh1","x":{"api_key":"ijklmnop2"}}`,
+			"account ijklmnop2 service_account abcdefgh1", "account [redacted:A] service_account [redacted:A]",
+		},
 		{"abcdefgh1", "ABCDEFGH1", "ABCDEFGH1"},
 		{"admin", "the admin of localhost", "the admin of localhost"},
 		{"abc", "abc", "abc"},
