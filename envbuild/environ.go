@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/garraia/garra/internal/sensitive"
 )
 
 // defaultPath is the PATH of a child when garra has none.
@@ -45,9 +47,9 @@ type hidden struct {
 	set map[string]bool
 }
 
-// add takes a value that is secret by its variable's name.
-func (h *hidden) add(value string) {
-	if len(value) >= minSecretLength {
+// add takes the value of a variable, if that is a secret by its name or look.
+func (h *hidden) add(name, value string) {
+	if _, ok := sensitive.Pair(name, value); ok && len(value) >= minSecretLength {
 		h.addSecret(value)
 	}
 }
@@ -107,8 +109,8 @@ func (b *builder) inherit(s setting, origin Origin) {
 		b.warn("variable %q of garra's environment is not UTF-8 and is left out", s.name)
 		return
 	}
-	if origin == OriginInherited && looksSecret(s.name) {
-		b.hidden.add(s.value)
+	if origin == OriginInherited {
+		b.hidden.add(s.name, s.value)
 	}
 	b.vars.set(Var{Name: s.name, Origin: origin, value: s.value})
 }
@@ -187,9 +189,7 @@ func (b *builder) assign(ctx context.Context, at location, t Template, v Var) {
 	if len(keys) > 0 {
 		v.Origin = OriginVault
 	}
-	if looksSecret(v.Name) {
-		b.hidden.add(value)
-	}
+	b.hidden.add(v.Name, value)
 	if b.sys.fold(v.Name) == "PATH" {
 		b.ownPath = true
 	}

@@ -95,22 +95,22 @@ func (c *collector) addPattern(o *owner, text string) {
 // it, each line that is long enough, and those parts that are secrets of their
 // own.
 func texts(text string) []string {
-	all := []string{text}
 	trimmed := strings.TrimSpace(text)
-	all = append(all, trimmed)
-	if strings.Contains(trimmed, "\n") {
-		all = append(all, lines(trimmed)...)
-	}
+	all := append([]string{text, trimmed}, lines(trimmed)...)
 	return append(all, parts(trimmed)...)
 }
 
-// lines returns the lines that say something about the secret. Those around a
-// key in PEM (RFC 7468) are the same for all.
+// lines returns the lines of a text that has several and is not JSON, of which
+// parts knows what is secret. Line ends may be escaped, as they often are in
+// variables. Those around a key in PEM (RFC 7468) are the same for all keys.
 func lines(text string) []string {
-	var long []string
-	if json.Valid([]byte(text)) {
-		return nil // of JSON, parts knows which values are secret
+	if !strings.Contains(text, "\n") {
+		text = undone(text)
 	}
+	if !strings.Contains(text, "\n") || json.Valid([]byte(text)) {
+		return nil
+	}
+	var long []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if len(line) >= minLine && !strings.HasPrefix(line, "-----") {
@@ -161,7 +161,8 @@ func settings(text string) []string {
 	separates := func(r rune) bool { return r == ' ' || r == ';' }
 	for setting := range strings.FieldsFuncSeq(text, separates) {
 		name, value, _ := strings.Cut(setting, "=")
-		if strings.EqualFold(name, "password") || strings.EqualFold(name, "pwd") {
+		switch strings.ToLower(name) {
+		case "password", "pwd", "accountkey", "sharedaccesskey":
 			passwords = append(passwords, strings.Trim(value, `'"`))
 		}
 	}

@@ -202,10 +202,10 @@ func (e *editor) read(from int, text []byte) {
 // replaceWide replaces a value when a secret goes beyond it, and tells whether
 // it did.
 func (e *editor) replaceWide(from, to int) bool {
-	for len(e.wide) > 0 && e.wide[0].to <= from {
+	for len(e.wide) > 0 && (e.wide[0].to <= from || e.wide[0].from > from && e.wide[0].to < to) {
 		e.wide = e.wide[1:]
 	}
-	if len(e.wide) == 0 || e.wide[0].from >= to || e.wide[0].from > from && e.wide[0].to < to {
+	if len(e.wide) == 0 || e.wide[0].from >= to {
 		return false
 	}
 	e.found.add(e.wide[0].owner)

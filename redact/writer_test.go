@@ -150,7 +150,8 @@ func TestWriterForgets(t *testing.T) {
 // FuzzWriter writes a text in pieces: they make no difference.
 func FuzzWriter(f *testing.F) {
 	for _, seed := range []string{
-		"abcdefgh1 x7y9", `\u0061bcdefgh1\nx7y9\n`, "%2561bcdefgh1", "&#97;bcdefgh1&lt", "YWJjZGVmZ2gx", "616263646566676831",
+		"abcdefgh1 x7y9", `\u0061bcdefgh1\nx7y9\n`, "%2561bcdefgh1", "&#97;bcdefgh1&lt",
+		"YWJjZGVmZ2gx", "616263646566676831",
 		`\ud83d\ude00\ud83d\\\\u0061`, "abcdefgh1abcdefgh1-more",
 	} {
 		f.Add([]byte(seed), uint64(0x5a5a))

@@ -13,24 +13,33 @@ import (
 // and of stores of secrets.
 var references = regexp.MustCompile(`\$\{[^}]*\}|\{\{[^}]*\}\}|\$\([^)]*\)`)
 
+// store is how a reference to a store of secrets begins.
+var store = regexp.MustCompile(`^(?:vault|vaultfile|op|env|keychain|secret|aws-sm|pass):|^ref\+`)
+
 // placeholder is what documentation writes in the place of a secret.
 var placeholder = regexp.MustCompile(`(?i)^<.*>$|^\[.*\]$|^\{.*\}$|x{4,}|\.\.\.|…|\*{3,}|^x+$|^\.+$` +
-	`|(?:^|[^a-z])(?:your|my|replace|change|insert|enter|paste|put|add|fill|some|the)[-_ ]?(?:own[-_ ]?|real[-_ ]?|actual[-_ ]?|` +
-	`[a-z0-9]+[-_ ]){0,4}(?:key|token|secret|password|pass|pat|me|this|it|here|value|credentials?|id|string|cookie|jwt)(?:[-_ ]here)?(?:$|[^a-z])` +
-	`|^your[-_ ]|[-_ ]here$|^changeme|^(?:todo|tbd|n/a|placeholder|dummy|fake|example|sample|redacted|hidden|foobar)(?:$|[-_ ])`)
+	`|(?:^|[^a-z])(?:your|replace|change|insert|enter|paste)` +
+	`[-_ ]?(?:own[-_ ]?|real[-_ ]?|actual[-_ ]?|[a-z0-9]+[-_ ]){0,4}` +
+	`(?:key|token|secret|password|pass|pat|me|this|it|here|value|credentials?|id|string|cookie|jwt)` +
+	`(?:[-_ ]here)?(?:$|[^a-z])` +
+	`|^your[-_ ]|[-_ ]here$|^changeme` +
+	`|^(?:todo|tbd|n/a|placeholder|dummy|fake|example|sample|redacted|hidden|foobar)(?:$|[-_ ])`)
 
 var (
-	path     = regexp.MustCompile(`^(?:~|\.{1,2})?[/\\]|^~$|^[A-Za-z]:[\\/]|^file:|^\w[\w.-]*/[\w.-]+(?:/[\w.-]+)*\.\w{1,5}$`)
-	filename = regexp.MustCompile(`(?i)^[\w.-]+\.(?:json|pem|key|crt|cer|txt|ya?ml|p12|pfx|env|ini|toml|conf|db|sqlite|log|js|ts|py)$`)
-	uuid     = regexp.MustCompile(`(?i)^\{?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\}?$`)
-	digest   = regexp.MustCompile(`^(?i:sha\d+|md5|blake\w+)[:=-]`)
-	version  = regexp.MustCompile(`^[v^~=]?\d+(?:\.[\w*]+)+(?:[-+][\w.+-]+)?$`)
-	date     = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?$`)
-	number   = regexp.MustCompile(`^[+-]?\d+(?:[.,]\d+)*$`)
-	host     = regexp.MustCompile(`^(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?::\d+)?(?:/.*)?$`)
-	email    = regexp.MustCompile(`^[\w.+-]+@[\w-]+(?:\.[\w-]+)+$`)
-	public   = regexp.MustCompile(`^(?:acct|cus|price|prod|sub|evt|pi|org|proj|team|user|usr|pk_live|pk_test|pk-lf|sb_publishable)[-_]`)
-	arn      = regexp.MustCompile(`^(?:arn|urn|projects|organizations|subscriptions|resource)[:/]`)
+	path = regexp.MustCompile(`^(?:~|\.{1,2})?[/\\]|^~$|^[A-Za-z]:[\\/]|^file:` +
+		`|^\w[\w.-]*/[\w.-]+(?:/[\w.-]+)*\.\w{1,5}$`)
+	filename = regexp.MustCompile(`(?i)^[\w.-]+\.` +
+		`(?:json|pem|key|crt|cer|txt|ya?ml|p12|pfx|env|ini|toml|conf|db|sqlite|log|js|ts|py)$`)
+	uuid    = regexp.MustCompile(`(?i)^\{?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\}?$`)
+	digest  = regexp.MustCompile(`^(?i:sha\d+|md5|blake\w+)[:=-]`)
+	version = regexp.MustCompile(`^[v^~=]?\d+(?:\.[\w*]+)+(?:[-+][\w.+-]+)?$`)
+	date    = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?$`)
+	number  = regexp.MustCompile(`^[+-]?\d+(?:[.,]\d+)*$`)
+	host    = regexp.MustCompile(`^(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?::\d+)?(?:/.*)?$`)
+	email   = regexp.MustCompile(`^[\w.+-]+@[\w-]+(?:\.[\w-]+)+$`)
+	public  = regexp.MustCompile(`^(?:acct|cus|price|prod|sub|evt|pi|org|proj|team|user|usr` +
+		`|pk_live|pk_test|pk-lf|sb_publishable)[-_]`)
+	arn = regexp.MustCompile(`^(?:arn|urn|projects|organizations|subscriptions|resource)[:/]`)
 )
 
 // isHarmless tells whether text only says where a secret is, or stands for one.
@@ -44,10 +53,8 @@ func isHarmless(text string) bool {
 // isReference tells whether nothing but references is in a text, and a scheme of
 // credentials.
 func isReference(text string) bool {
-	for _, prefix := range []string{"vault:", "vaultfile:", "op://", "env:", "keychain:", "secret://", "aws-sm:", "ref+", "pass:"} {
-		if strings.HasPrefix(text, prefix) {
-			return true
-		}
+	if store.MatchString(text) {
+		return true
 	}
 	if len(text) > maxToken {
 		return false

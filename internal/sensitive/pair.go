@@ -94,7 +94,8 @@ func afterFlag(flag, arg string) (Reason, bool) {
 	name := strings.TrimLeft(flag, "-")
 	if flag == "-u" || name == "user" {
 		_, password, ok := strings.Cut(arg, ":")
-		return credentials, ok && !isHarmless(password) && !strings.HasPrefix(password, "//") && !number.MatchString(password)
+		address := strings.HasPrefix(password, "//")
+		return credentials, ok && !address && !isHarmless(password) && !number.MatchString(password)
 	}
 	if inner, value, ok := strings.Cut(arg, "="); ok && isAssigned(inner) && !Name(name) {
 		return Pair(inner, value)

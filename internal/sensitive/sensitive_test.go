@@ -217,7 +217,8 @@ func TestAnyText(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) { ask(rapid.String().Draw(t, "name"), rapid.String().Draw(t, "text")) })
 	for _, piece := range []string{
-		"a", "${", "{\"a\":", "<", "https://", "a:b@", "your-", "x", "-----BEGIN ", "password=", "?a=b&", "/", ".", "eyJ.", "0", "A1",
+		"a", "${", "{\"a\":", "<", "https://", "a:b@", "your-", "x", "-----BEGIN ", "password=", "?a=b&", "/", ".",
+		"eyJ.", "0", "A1",
 	} {
 		text := strings.Repeat(piece, 1<<20/len(piece))
 		ask(text, text)
@@ -225,11 +226,14 @@ func TestAnyText(t *testing.T) {
 }
 
 func FuzzValue(f *testing.F) {
-	for _, seed := range []string{"", "https://a:b@c?d=e", "password=a b=c", "{\"token\":\"x\"}", "Bearer x", "-----BEGIN PRIVATE KEY-----"} {
+	for _, seed := range []string{
+		"", "https://a:b@c?d=e", "password=a b=c", "{\"token\":\"x\"}", "Bearer x", "-----BEGIN PRIVATE KEY-----",
+	} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {
-		if reason, ok := Pair(name, text); ok && (reason == "" || len(text) > 8 && strings.Contains(string(reason), text)) {
+		reason, ok := Pair(name, text)
+		if ok && (reason == "" || len(text) > 8 && strings.Contains(string(reason), text)) {
 			t.Errorf("%q: the reason %q", text, reason)
 		}
 	})

@@ -46,14 +46,16 @@ var structured = regexp.MustCompile(`^(?:[0-9]{5,16}:A[\w-]{34}` +
 	`|(?:sc|ext|scauth|authress)_[\w-]+\.\w+\.acc[\w-]+\.[\w=+/-]+)$`)
 
 // jwt is a JSON web token (RFC 7519), or one in base64.
-var jwt = regexp.MustCompile(`^(?:ey[A-Za-z0-9_-]{15,}\.ey[A-Za-z0-9_/\\-]{15,}\.[A-Za-z0-9_/\\=-]*|ZXlK[A-Za-z0-9+/_=-]{60,})$`)
+var jwt = regexp.MustCompile(`^(?:ey[A-Za-z0-9_-]{15,}\.ey[A-Za-z0-9_/\\-]{15,}\.[A-Za-z0-9_/\\=-]*` +
+	`|ZXlK[A-Za-z0-9+/_=-]{60,})$`)
 
 // queryNames are the parameters of a URL that hold a secret, besides those that
 // [Name] tells.
 var queryNames = regexp.MustCompile(`(?i)^(?:sig|signature|code|api|appid|access|x-amz-signature)$`)
 
 // webhooks are URLs whose path is the secret.
-var webhooks = regexp.MustCompile(`^(?:https?://)?(?:hooks\.slack\.com/(?:services|workflows|triggers)/[\w+/-]{20,}` +
+var webhooks = regexp.MustCompile(`^(?:https?://)?(?:` +
+	`hooks\.slack\.com/(?:services|workflows|triggers)/[\w+/-]{20,}` +
 	`|(?:\w+\.)?discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/[\w-]{20,}` +
 	`|[\w.-]+\.webhook\.office\.com/webhookb2/\S{36,}` +
 	`|hooks\.zapier\.com/hooks/catch/\w+/\w+` +
