@@ -2,10 +2,7 @@
 
 package envbuild
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // allowed returns the names that every child gets from garra's environment.
 //
@@ -40,17 +37,3 @@ func withheld(name string) bool {
 // minSecretLength keeps short values, like "1" or "on", from being taken for
 // secrets: they would be taken out of every second line that a child writes.
 const minSecretLength = 8
-
-// looksSecret tells whether a variable's name says that its value is secret.
-// Whole words count, so MONKEY_ISLAND and AUTHOR do not.
-func looksSecret(name string) bool {
-	words := strings.FieldsFunc(strings.ToUpper(name), func(r rune) bool { return r == '_' || r == '-' })
-	return slices.ContainsFunc(words, func(word string) bool {
-		switch word {
-		case "TOKEN", "SECRET", "KEY", "APIKEY", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS",
-			"CREDENTIAL", "CREDENTIALS", "JWT", "PAT", "COOKIE", "BEARER", "DSN":
-			return true
-		}
-		return false
-	})
-}

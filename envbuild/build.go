@@ -130,7 +130,7 @@ func (b *builder) warn(format string, args ...any) {
 // variable is what a template gets from garra's environment.
 func (b *builder) variable(name string) (string, bool) {
 	value, set := b.sys.lookup(name)
-	if set && looksSecret(name) {
+	if set {
 		b.hidden.add(name, value)
 	}
 	return value, set

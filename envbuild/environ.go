@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/garraia/garra/internal/sensitive"
 )
 
 // defaultPath is the PATH of a child when garra has none.
@@ -46,9 +48,10 @@ type hidden struct {
 	names map[string]string // by value
 }
 
-// add takes a value that is secret by its variable's name.
+// add takes the value of a variable, if that is a secret by its name or look.
 func (h *hidden) add(name, value string) {
-	if _, known := h.names[value]; !known && len(value) >= minSecretLength {
+	_, known := h.names[value]
+	if _, ok := sensitive.Pair(name, value); ok && !known && len(value) >= minSecretLength {
 		h.addSecret(name, value)
 	}
 }
@@ -115,7 +118,7 @@ func (b *builder) inherit(s setting, origin Origin) {
 		b.warn("variable %q of garra's environment is not UTF-8 and is left out", s.name)
 		return
 	}
-	if origin == OriginInherited && looksSecret(s.name) {
+	if origin == OriginInherited {
 		b.hidden.add(s.name, s.value)
 	}
 	b.vars.set(Var{Name: s.name, Origin: origin, value: s.value})
@@ -226,9 +229,7 @@ func (b *builder) assign(ctx context.Context, at location, t Template, v Var) {
 	if len(keys) > 0 {
 		v.Origin = OriginVault
 	}
-	if looksSecret(v.Name) {
-		b.hidden.add(v.Name, value)
-	}
+	b.hidden.add(v.Name, value)
 	if b.sys.fold(v.Name) == "PATH" {
 		b.ownPath = true
 	}

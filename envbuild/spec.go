@@ -87,7 +87,7 @@ type Spec struct {
 	// Warnings are what the person should know and may want to change.
 	Warnings []string `json:"warnings,omitempty"`
 	// Secrets are the values to take out of what the child writes: resolved
-	// secrets, and values of variables whose names say that they are secret.
+	// secrets, and values of variables that are secret by their names or looks.
 	Secrets []Secret `json:"-"`
 	// Keys are the secrets that were resolved, sorted: KEY for one of the vault,
 	// STORE:KEY for any other.
