@@ -47,7 +47,7 @@ func TestASlowFollowerIsCutOff(t *testing.T) {
 func TestEventsAreStreamed(t *testing.T) {
 	r := newRig(t, map[string]entry{"one": misbehaving()})
 	r.state("one", source.Ready)
-	resp, err := r.client.request(t.Context(), http.MethodGet, "/admin/events", "text/event-stream")
+	resp, err := r.client.request(t.Context(), http.MethodGet, "/admin/events", "text/event-stream", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

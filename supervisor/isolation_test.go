@@ -94,7 +94,7 @@ func TestInheritedEnvironment(t *testing.T) {
 	r := newRig(t, withCanaries)
 	inherits := misbehaving().With("inheritEnv", true)
 	s := r.only(inherits)
-	has := func(s *Server) bool { return strings.Contains(use(t, s, "env", nil), "OPENAI_API_KEY=canary-0") }
+	has := func(s *Server) bool { return strings.Contains(use(t, s, "env", nil), "OPENAI_API_KEY=") }
 	if got := s.Status().Env; !has(s) || got.Mode != source.EnvInherited || got.Forced {
 		t.Errorf("at first: %+v", got)
 	}
