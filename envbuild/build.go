@@ -21,6 +21,7 @@ type Entry struct {
 	EnvFile    string            // "" is none
 	Env        map[string]string // over everything else
 	InheritEnv bool              // start from garra's whole environment
+	NotSecret  []string          // names of variables whose values are no secrets, whatever they look like
 	// Where returns the place of a field ("command", "args[2]", "env.TOKEN") in
 	// the configuration, like "mcp.json:12". It may be nil.
 	Where func(field string) string
@@ -131,7 +132,7 @@ func (b *builder) warn(format string, args ...any) {
 func (b *builder) variable(name string) (string, bool) {
 	value, set := b.sys.lookup(name)
 	if set {
-		b.hidden.add(name, value)
+		b.hide(name, value)
 	}
 	return value, set
 }

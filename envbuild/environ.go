@@ -75,6 +75,13 @@ func (h *hidden) values() []Secret {
 	return all
 }
 
+// hide takes the value of a variable, unless the entry says that it is no secret.
+func (b *builder) hide(name, value string) {
+	if !slices.Contains(b.entry.NotSecret, name) {
+		b.hidden.add(name, value)
+	}
+}
+
 // environment fills b.vars, layer over layer.
 func (b *builder) environment(ctx context.Context) {
 	if b.entry.InheritEnv {
@@ -119,7 +126,7 @@ func (b *builder) inherit(s setting, origin Origin) {
 		return
 	}
 	if origin == OriginInherited {
-		b.hidden.add(s.name, s.value)
+		b.hide(s.name, s.value)
 	}
 	b.vars.set(Var{Name: s.name, Origin: origin, value: s.value})
 }
@@ -229,7 +236,7 @@ func (b *builder) assign(ctx context.Context, at location, t Template, v Var) {
 	if len(keys) > 0 {
 		v.Origin = OriginVault
 	}
-	b.hidden.add(v.Name, value)
+	b.hide(v.Name, value)
 	if b.sys.fold(v.Name) == "PATH" {
 		b.ownPath = true
 	}

@@ -219,6 +219,11 @@ func fields() []field {
 			doc:      "Names or globs of the tools that a person confirms at each call.",
 		},
 		{
+			name: "notSecret", snake: "not_secret", process: true,
+			bind: func(s *Server) any { return &s.NotSecret },
+			doc:  "Names of variables and headers, or args[2] and url, whose values are no secrets.",
+		},
+		{
 			name: "inheritEnv", snake: "inherit_env", target: stdioTarget, process: true,
 			bind: func(s *Server) any { return &s.InheritEnv },
 			doc:  "Gives the child garra's whole environment.",

@@ -244,6 +244,7 @@ type Server struct {
 	DeniedTools  []string // names or globs; these win
 	ConfirmTools []string // names or globs
 
+	NotSecret    []string // values that are no secrets, whatever they look like
 	InheritEnv   bool
 	ForwardRoots bool
 	Era          Era

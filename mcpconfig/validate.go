@@ -21,6 +21,7 @@ func (d *decoder) validate() {
 	d.checkReferences()
 	if !d.failed {
 		d.checkEffects()
+		d.checkPlaintext()
 	}
 }
 
