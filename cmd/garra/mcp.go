@@ -81,7 +81,8 @@ func newMCPList(g *globals) *cobra.Command {
 		Long: `Lists all servers: the state of each, how many tools of it clients are shown and may
 call ("-" when they are shown none, as of one that is stopped, disabled or failed), its
 process, automatic restarts, environment, the line of its entry, and what went wrong
-last. On a terminal long names are shortened; elsewhere, and with --json, they are not.
+last. A terminal gets no more than fits on its lines; elsewhere, and with --json,
+nothing is cut.
 When no gateway runs, all of them are stopped; none is started. An entry that is not
 valid is no server: standard error says what is wrong with it.
 
@@ -182,7 +183,7 @@ func (g *globals) printServers(list adminapi.Listing) error {
 			mode = "-" // garra doesn't run it
 		}
 		t.row(s.Name, string(s.State), orDash(s.Tools), orDash(s.PID), strconv.Itoa(s.Restarts),
-			mode, s.Source, t.text(firstLine(s.LastError)))
+			mode, s.Source, firstLine(s.LastError))
 	}
 	return t.flush()
 }
