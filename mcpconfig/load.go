@@ -52,10 +52,10 @@ func loadFolder(dir string, opts Options, given *source) (*Config, error) {
 	config := &Config{
 		Dir:      dir,
 		Files:    []File{servers.file(), general.file()},
-		Servers:  l.servers(entries),
 		Settings: l.settings,
 		realDir:  real,
 	}
+	config.Servers, config.LeftOut = l.servers(entries)
 	l.checkExposed(servers, general)
 	l.checkIgnored(dir)
 	if !servers.exists && !general.exists {
@@ -328,10 +328,9 @@ func checkKeys(
 // serverName is what a server may be called.
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// servers decodes the entries, those of config.yml first, and returns the valid ones that are
-// in force, sorted by name.
-func (l *loader) servers(entries []entry) []*Server {
-	var servers []*Server
+// servers decodes the entries, those of config.yml first, and returns those that are in force,
+// sorted by name: the valid ones, and the others.
+func (l *loader) servers(entries []entry) (valid, leftOut []*Server) {
 	first := map[string]entry{}
 	similar := map[string]entry{}
 	for _, e := range entries {
@@ -357,12 +356,16 @@ func (l *loader) servers(entries []entry) []*Server {
 		if e.ambiguous {
 			continue
 		}
-		if server := l.decode(e); server != nil {
-			servers = append(servers, server)
+		if server, ok := l.decode(e); ok {
+			valid = append(valid, server)
+		} else {
+			leftOut = append(leftOut, server)
 		}
 	}
-	slices.SortFunc(servers, func(a, b *Server) int { return strings.Compare(a.Name, b.Name) })
-	return servers
+	byName := func(a, b *Server) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(valid, byName)
+	slices.SortFunc(leftOut, byName)
+	return valid, leftOut
 }
 
 // place returns where the entry's name stands.

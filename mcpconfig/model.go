@@ -29,6 +29,7 @@ type Config struct {
 	Dir      string    // the configuration folder
 	Files    []File    // each file that was looked for
 	Servers  []*Server // valid entries that are in force, also disabled ones, sorted by name
+	LeftOut  []*Server // entries that have errors, as far as they could be read, sorted by name
 	Settings Settings
 	Findings Findings // sorted by file, line and column
 
@@ -175,7 +176,7 @@ type OAuth struct {
 	CallbackPort      int      // of this machine, for the way back from the browser; 0 for a free one
 }
 
-// Server is one valid entry. Text stands as written in the file: references such as vault:KEY,
+// Server is one entry. Text stands as written in the file: references such as vault:KEY,
 // ${NAME} and ~ are not resolved, relative paths are relative to the configuration folder. A
 // Server is not changed after [Load] returned it.
 type Server struct {
@@ -223,6 +224,7 @@ type Server struct {
 	Sandbox               Sandbox
 
 	places map[string]Position // of each value, by path
+	broken map[string]bool     // fields that can't be used, by name; of an entry that was left out
 	digest string
 }
 
@@ -235,6 +237,11 @@ func (s *Server) Position(field string) Position {
 	}
 	return s.Origin
 }
+
+// Broken reports whether what the entry says in a field can't be used, so that nothing should be
+// concluded from the field's value here. The field is a documented name in either spelling.
+// Only entries that were left out have such fields.
+func (s *Server) Broken(field string) bool { return s.broken[canonicalPath(field)] }
 
 // Digest returns a fingerprint of the entry's text in the file. It is the same as long as
 // nobody edits the entry, and differs after any edit, also of a comment inside it.

@@ -17,11 +17,11 @@ import (
 )
 
 // startFindings reports what would keep servers from being started in the
-// environment of host. It reads files and changes nothing. What the loader found
-// at the same place says the same, and better.
+// environment of host, also of those that have errors. It reads files and changes
+// nothing. What the loader found at the same place says the same, and better.
 func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.Host) mcpconfig.Findings {
 	var findings mcpconfig.Findings
-	for _, s := range config.Servers {
+	for _, s := range slices.Concat(config.Servers, config.LeftOut) {
 		if !s.Enabled {
 			continue
 		}
@@ -36,6 +36,9 @@ func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.
 			problems = remoteProblems(s, host)
 		}
 		for _, problem := range problems {
+			if follows(s, problem) {
+				continue
+			}
 			f := startFinding(s, problem)
 			if !slices.ContainsFunc(config.Findings.Of(s.Name), func(other mcpconfig.Finding) bool {
 				return other.Severity != mcpconfig.Info && other.Position() == f.Position()
@@ -45,6 +48,17 @@ func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.
 		}
 	}
 	return findings
+}
+
+// follows reports whether a problem may only follow from what can't be used of an
+// entry: a program is looked for as the other fields say.
+func follows(s *mcpconfig.Server, problem *envbuild.Error) bool {
+	switch problem.Kind {
+	case envbuild.ErrNotFound, envbuild.ErrNotExecutable:
+		return slices.ContainsFunc([]string{"type", "command", "cwd", "env", "envFile"}, s.Broken)
+	}
+	field, _, _ := strings.Cut(problem.Field, "[")
+	return s.Broken(field)
 }
 
 // remoteProblems are the references in an entry of a server at a url that can't be
