@@ -14,9 +14,9 @@ type entry struct {
 	src    *source
 	name   string
 	member member
-	// ambiguous is set when the section has the name twice: nothing says which of the two is
-	// meant, so neither is used.
-	ambiguous bool
+	// again is where the section has the name once more, 0 for nowhere: nothing says which of the
+	// two is meant, so neither is used.
+	again int
 }
 
 // decoder turns one entry into a server and reports what is wrong with it.
@@ -45,6 +45,7 @@ func (l *loader) decode(e entry) (server *Server, valid bool) {
 			"write the server's fields in it, at least command or url",
 			"the entry is %s, not a map of fields", value.kind.noun())
 		d.breaks("command", "url", "type")
+		d.server.Transport = Stdio
 		return d.server, false
 	}
 	d.checkKeys(e.member.value, "")

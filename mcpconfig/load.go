@@ -65,7 +65,20 @@ func loadFolder(dir string, opts Options, given *source) (*Config, error) {
 	}
 	l.findings.sort()
 	config.Findings = l.findings
+	for _, s := range config.LeftOut {
+		s.invalid = firstError(l.findings.Of(s.Name))
+	}
 	return config, nil
+}
+
+// firstError returns the first finding that is an error, or nil.
+func firstError(findings Findings) *Finding {
+	for i := range findings {
+		if findings[i].Severity == Error {
+			return &findings[i]
+		}
+	}
+	return nil
 }
 
 // checkFolder returns an error unless dir is a folder that can be read, or nothing.
@@ -286,7 +299,7 @@ func (l *loader) sectionEntries(s *source, section *member) []entry {
 		switch {
 		case m.invalid || isNote(m.key):
 		case again:
-			entries[i].ambiguous = true
+			entries[i].again = m.keyStart
 		default:
 			index[m.key] = len(entries)
 			entries = append(entries, entry{src: s, name: m.key, member: m})
@@ -353,7 +366,8 @@ func (l *loader) servers(entries []entry) (valid, leftOut []*Server) {
 		} else {
 			similar[folded] = e
 		}
-		if e.ambiguous {
+		if e.again > 0 {
+			leftOut = append(leftOut, l.ambiguous(e))
 			continue
 		}
 		if server, ok := l.decode(e); ok {
@@ -362,10 +376,23 @@ func (l *loader) servers(entries []entry) (valid, leftOut []*Server) {
 			leftOut = append(leftOut, server)
 		}
 	}
-	byName := func(a, b *Server) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortFunc(valid, byName)
 	slices.SortFunc(leftOut, byName)
 	return valid, leftOut
+}
+
+// ambiguous returns an entry whose name is there twice, and has what was reported say whose name
+// that is.
+func (l *loader) ambiguous(e entry) *Server {
+	at := e.src.position(e.again)
+	for i := range l.findings {
+		if f := &l.findings[i]; f.Code == CodeKeyDuplicate && f.Position() == at {
+			f.Server = e.name
+		}
+	}
+	server := NewServer(e.name, e.place(), l.settings)
+	server.Transport, server.digest = Stdio, e.digest()
+	return server
 }
 
 // place returns where the entry's name stands.

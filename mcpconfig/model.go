@@ -4,7 +4,9 @@ package mcpconfig
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -52,6 +54,25 @@ func (c *Config) Server(name string) (*Server, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Entries returns all entries that are in force, valid or not, sorted by name.
+func (c *Config) Entries() []*Server {
+	all := slices.Concat(c.Servers, c.LeftOut)
+	slices.SortFunc(all, byName)
+	return all
+}
+
+func byName(a, b *Server) int { return cmp.Compare(a.Name, b.Name) }
+
+// Entry returns the entry with that name, valid or not.
+func (c *Config) Entry(name string) (*Server, bool) {
+	for _, s := range c.LeftOut {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return c.Server(name)
 }
 
 // Unparsable returns the paths of the files that exist and can't be used at all. While there
@@ -223,9 +244,10 @@ type Server struct {
 	AllowPrivateAddresses bool
 	Sandbox               Sandbox
 
-	places map[string]Position // of each value, by path
-	broken map[string]bool     // fields that can't be used, by name; of an entry that was left out
-	digest string
+	invalid *Finding            // the first error; of an entry that was left out
+	places  map[string]Position // of each value, by path
+	broken  map[string]bool     // fields that can't be used, by name; of an entry that was left out
+	digest  string
 }
 
 // Position returns where a value stands. The field is a documented name in either spelling,
@@ -236,6 +258,16 @@ func (s *Server) Position(field string) Position {
 		return p
 	}
 	return s.Origin
+}
+
+// Invalid says what is wrong with an entry that was left out, where, and what to do; both texts
+// are empty for a valid entry.
+func (s *Server) Invalid() (message, fix string) {
+	f := s.invalid
+	if f == nil {
+		return "", ""
+	}
+	return fmt.Sprintf("its entry can't be used: %s:%d:%d: %s", f.File, f.Line, f.Column, f.Message), f.Fix
 }
 
 // Broken reports whether what the entry says in a field can't be used, so that nothing should be

@@ -21,7 +21,7 @@ import (
 // nothing. What the loader found at the same place says the same, and better.
 func startFindings(ctx context.Context, config *mcpconfig.Config, host envbuild.Host) mcpconfig.Findings {
 	var findings mcpconfig.Findings
-	for _, s := range slices.Concat(config.Servers, config.LeftOut) {
+	for _, s := range config.Entries() {
 		if !s.Enabled {
 			continue
 		}
