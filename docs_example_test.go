@@ -5,6 +5,7 @@ package garra_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/garraia/garra/adminapi"
 	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/policy"
 )
 
 // TestExamplesAreJSON wants JSON in the blocks that say that it is.
@@ -43,6 +46,38 @@ func TestExamplesOfAdminAPI(t *testing.T) {
 	_, event, _ := strings.Cut(section(t, "GET /admin/events"), "\ndata: ")
 	event, _, _ = strings.Cut(event, "\n")
 	sameKeys[adminapi.Event](t, json.RawMessage(event))
+}
+
+// TestExampleOfReadingOnly holds the first example of the README to what is said of
+// it: of the tools of that server it allows those that only read.
+func TestExampleOfReadingOnly(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, mcpconfig.ServersFile)
+	if err := os.WriteFile(file, []byte(jsonBlocks(readText(t, "README.md"))[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := mcpconfig.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, ok := config.Server("files")
+	if !ok {
+		t.Fatalf("no server files: %v", config.Findings)
+	}
+	rules, err := policy.Compile(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tool, reads := range map[string]bool{
+		"read_file": true, "read_text_file": true, "read_media_file": true, "read_multiple_files": true,
+		"list_directory": true, "list_directory_with_sizes": true, "list_allowed_directories": true,
+		"directory_tree": true, "search_files": true, "get_file_info": true,
+		"write_file": false, "edit_file": false, "create_directory": false, "move_file": false,
+	} {
+		if got := rules.Tool(tool); got.Allowed != reads {
+			t.Errorf("%s: allowed %v, want %v", tool, got.Allowed, reads)
+		}
+	}
 }
 
 // sameKeys wants examples that have every key which a T always has, and none

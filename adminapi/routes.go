@@ -28,24 +28,11 @@ type API struct {
 	// Loaded reports whether a configuration has been loaded.
 	Loaded func() bool
 	Vault  Vault
-	// LeftOut returns the entries of the configuration that are no servers, since
-	// they are not valid; nil is for none.
-	LeftOut func() []LeftOut
 }
 
-// A LeftOut is an entry that was left out of the configuration, and why.
-type LeftOut struct {
-	Name   string `json:"name"`
-	Source string `json:"source"` // "mcp.json:12"
-	Error  string `json:"error"`  // with its place
-	Fix    string `json:"fix"`
-}
-
-// A Listing is everything that the configuration names: servers, and what could
-// not become one.
+// A Listing is all servers of the configuration.
 type Listing struct {
 	Servers []gateway.ServerInfo `json:"servers"`
-	LeftOut []LeftOut            `json:"left_out,omitempty"`
 }
 
 // A RestartResult is the answer to a start or restart.
@@ -102,15 +89,8 @@ func elsewhere(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error
 }
 
 func (a *API) list(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, Listing{a.Gateway.Servers(), a.leftOut()})
+	writeJSON(w, http.StatusOK, Listing{a.Gateway.Servers()})
 	return nil
-}
-
-func (a *API) leftOut() []LeftOut {
-	if a.LeftOut == nil {
-		return nil
-	}
-	return a.LeftOut()
 }
 
 // inspect answers with everything about a server; ?wait=1 waits until one that
@@ -125,7 +105,7 @@ func (a *API) inspect(w http.ResponseWriter, r *http.Request) error {
 	}
 	detail, ok := a.Gateway.Detail(r.PathValue("name"))
 	if !ok {
-		return a.unknown(r.PathValue("name"))
+		return unknown(r.PathValue("name"))
 	}
 	writeJSON(w, http.StatusOK, detail)
 	return nil
@@ -137,14 +117,8 @@ func mayBecomeKnown(state source.State) bool {
 	return state == source.Starting || state == source.Ready
 }
 
-// unknown tells an entry that was left out from one that isn't there.
-func (a *API) unknown(name string) error {
-	for _, out := range a.leftOut() {
-		if out.Name == name {
-			return errorf(http.StatusNotFound, string(source.ServerUnknown), out.Fix,
-				"server %q: its entry was left out: %s", out.Name, out.Error)
-		}
-	}
+// unknown is the error for a name that no server has.
+func unknown(name string) error {
 	return errorf(http.StatusNotFound, string(source.ServerUnknown), "see `garra mcp list`",
 		"there is no server %.64q", name)
 }
@@ -155,7 +129,7 @@ func (a *API) act(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	src := a.Gateway.Source(name)
 	if src == nil {
-		return a.unknown(r.PathValue("name"))
+		return unknown(r.PathValue("name"))
 	}
 	control, ok := src.(source.Controller)
 	if !ok {
@@ -237,7 +211,7 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	src := a.Gateway.Source(name)
 	if src == nil {
-		return a.unknown(r.PathValue("name"))
+		return unknown(r.PathValue("name"))
 	}
 	logger, ok := src.(source.Logger)
 	if !ok {

@@ -5,12 +5,10 @@ package adminapi
 import (
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/source"
 )
 
@@ -146,30 +144,4 @@ func TestUnknownRoutes(t *testing.T) {
 	r.failing("POST", "/admin/events", http.StatusMethodNotAllowed, "http.method", "")
 	r.failing("POST", attachPath, http.StatusUpgradeRequired, "http.upgrade", "")
 	r.failing("POST", attachPath+"?server=nobody", http.StatusNotFound, "server.unknown", "")
-}
-
-// An entry that was left out is in the list as that, and its server's routes say
-// why there is none.
-func TestLeftOutEntries(t *testing.T) {
-	g := gateway.New(gateway.Options{})
-	defer g.Close()
-	out := LeftOut{Name: "bad", Source: "mcp.json:3", Error: "mcp.json:3:9: no", Fix: "take it out"}
-	api := &API{Gateway: g, LeftOut: func() []LeftOut { return []LeftOut{out} }}
-	list := httptest.NewRecorder()
-	if err := api.list(list, nil); err != nil {
-		t.Fatal(err)
-	}
-	want := `{"servers":[],"left_out":[` +
-		`{"name":"bad","source":"mcp.json:3","error":"mcp.json:3:9: no","fix":"take it out"}]}`
-	if got := strings.TrimSpace(list.Body.String()); got != want {
-		t.Errorf("the list is %s", got)
-	}
-	e, ok := errors.AsType[*Error](api.unknown("bad"))
-	if !ok || e.Status != http.StatusNotFound || e.Code != "server.unknown" || e.Fix != out.Fix ||
-		e.Message != `server "bad": its entry was left out: mcp.json:3:9: no` {
-		t.Errorf("the error is %+v", e)
-	}
-	if e, ok := errors.AsType[*Error](api.unknown("other")); !ok || !strings.Contains(e.Message, "there is no server") {
-		t.Errorf("of one that is not there it is %+v", e)
-	}
 }

@@ -42,7 +42,6 @@ const attachProtocol = "mcp-stdio"
 type Server struct {
 	handler http.Handler
 	gateway *gateway.Gateway
-	unknown func(server string) error // why there is none of that name
 	socket  *http.Server
 	tcp     *http.Server
 	streams *streams
@@ -60,7 +59,7 @@ type Options struct {
 
 // NewServer returns a Server that doesn't listen yet.
 func NewServer(api *API) *Server {
-	s := &Server{gateway: api.Gateway, unknown: api.unknown, failed: make(chan error, 2)}
+	s := &Server{gateway: api.Gateway, failed: make(chan error, 2)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.streams = newStreams(s.life)
 	s.handler = api.routes(s.streams)
@@ -123,7 +122,7 @@ func (s *Server) Shutdown(ctx context.Context) {
 func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	server := r.URL.Query().Get("server")
 	if server != "" && !s.gateway.Has(server) {
-		writeError(w, s.unknown(server))
+		writeError(w, unknown(server))
 		return
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), attachProtocol) {

@@ -209,7 +209,11 @@ func TestInterpreterProblems(t *testing.T) {
 		kind       error
 	}{
 		{"#!/no/such/python\n", `needs "/no/such/python", which is not there`, ErrNotFound},
-		{"#!/usr/bin/env garra-no-such-program\n", "searched " + bin, ErrNotFound},
+		{
+			"#!/usr/bin/env garra-no-such-program\n",
+			`needs "garra-no-such-program", which is not there; install it, or set a PATH in env that has it ` +
+				"(searched " + bin + ", ", ErrNotFound,
+		},
 		{"#!" + bin + "/locked\n", "is not executable", ErrNotExecutable},
 		{"#!/usr/bin/env locked\n", "is not executable", ErrNotExecutable},
 	} {

@@ -55,8 +55,7 @@ func (b *builder) reportInterpreter(script, program string, byName bool, obstacl
 		problem.Kind, problem.Cause = obstacle.Kind, obstacle
 		problem.Message = fmt.Sprintf("script %q needs %q", script, program)
 	case byName:
-		problem.Message += "; searched " + b.searchedText()
-		problem.Fix = "install it, or set a PATH in env that has it"
+		problem.Fix = "install it, or set a PATH in env that has it (" + b.searchedText() + ")"
 	}
 	b.report(b.at("command"), problem)
 }

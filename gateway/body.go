@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ const (
 	smallRequest = 1 << 20          // up to how many bytes of a body are read at once, on a client's word
 	bodyBytes    = 256 << 20        // of larger bodies that are read, and in work, at the same time
 	shareWait    = 10 * time.Second // for other bodies to be done with
+	stallLimit   = 30 * time.Second // for a client to send some more of a body
 )
 
 // readBody reads the body of a POST, or answers what is wrong with it and returns
@@ -38,7 +40,7 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request) (body []b
 	if known := r.ContentLength; known > 0 && known <= protocol.DefaultMaxFrame {
 		text.Grow(int(min(known, smallRequest)) + bytes.MinRead)
 	}
-	src := http.MaxBytesReader(w, r.Body, protocol.DefaultMaxFrame)
+	src := http.MaxBytesReader(w, steadyBody{r.Body, http.NewResponseController(w)}, protocol.DefaultMaxFrame)
 	_, err := text.ReadFrom(io.LimitReader(src, smallRequest+1))
 	if err == nil && text.Len() <= smallRequest {
 		return text.Bytes(), func() {}
@@ -57,8 +59,29 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request) (body []b
 			"the message is over %d bytes", tooLarge.Limit)
 		return nil, nil
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		refuse(w, http.StatusRequestTimeout, protocol.CodeInvalidRequest,
+			"nothing of the message came for %s; it was not read to its end, and nothing was done", stallLimit)
+		return nil, nil
+	}
 	refuse(w, http.StatusBadRequest, protocol.CodeParse, "reading the message: %v", err)
 	return nil, nil
+}
+
+// A steadyBody is a body that fails with os.ErrDeadlineExceeded when its client
+// stands still, and so holds what is shared, or a connection, for nothing.
+type steadyBody struct {
+	io.ReadCloser
+	controller *http.ResponseController
+}
+
+// Read implements io.Reader.
+func (b steadyBody) Read(p []byte) (int, error) {
+	// A connection without deadlines is one of tests. What is read after the body is
+	// the client's next request, or that it goes.
+	_ = b.controller.SetReadDeadline(time.Now().Add(stallLimit))
+	defer func() { _ = b.controller.SetReadDeadline(time.Time{}) }()
+	return b.ReadCloser.Read(p)
 }
 
 // share makes room for the rest of a large body, or answers that there is none and
@@ -72,7 +95,8 @@ func (h *httpHandler) share(
 	if known < 0 {
 		size = protocol.DefaultMaxFrame // the client doesn't say
 	}
-	if !h.bodies.take(r.Context(), size) {
+	who := h.principal(r)
+	if !h.bodies.take(r.Context(), who, size) {
 		_, _ = io.Copy(io.Discard, rest) // a client reads no answer before it has sent everything
 		w.Header().Set("Retry-After", "10")
 		refuse(w, http.StatusServiceUnavailable, protocol.CodeInternal,
@@ -83,30 +107,36 @@ func (h *httpHandler) share(
 	if known > 0 { // growing by and by would copy it again and again
 		*text = *bytes.NewBuffer(append(make([]byte, 0, size+bytes.MinRead), text.Bytes()...))
 	}
-	return func() { h.bodies.give(size) }
+	return func() { h.bodies.give(who, size) }
 }
 
 // shares are bytes that are taken by one, and waited for by the next in the order
-// in which they came. They are safe for concurrent use.
+// in which they came. Nobody has more than a half: who wants that waits for itself,
+// and nobody else does. They are safe for concurrent use.
 type shares struct {
 	wait time.Duration // at most, for each
+	half int
 
 	mu      sync.Mutex // guards all below
 	free    int
-	waiting []*share // oldest first
+	taken   map[string]int // by whom; without those who have nothing
+	waiting []*share       // oldest first
 }
 
 // A share is what somebody waits for.
 type share struct {
+	who   string
 	size  int
 	taken chan struct{} // closed when it is there
 }
 
-func newShares(all int, wait time.Duration) *shares { return &shares{free: all, wait: wait} }
+func newShares(all int, wait time.Duration) *shares {
+	return &shares{free: all, half: all / 2, wait: wait, taken: make(map[string]int)}
+}
 
 // take takes a share, which is there before the wait and ctx end, or reports false.
-func (s *shares) take(ctx context.Context, size int) bool {
-	want := &share{size, make(chan struct{})}
+func (s *shares) take(ctx context.Context, who string, size int) bool {
+	want := &share{who, size, make(chan struct{})}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, want)
 	s.serveLocked()
@@ -131,19 +161,29 @@ func (s *shares) take(ctx context.Context, size int) bool {
 }
 
 // give gives a share back.
-func (s *shares) give(size int) {
+func (s *shares) give(who string, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free += size
+	if s.taken[who] -= size; s.taken[who] == 0 {
+		delete(s.taken, who)
+	}
 	s.serveLocked()
 }
 
 // serveLocked hands out what is free.
 func (s *shares) serveLocked() {
-	for len(s.waiting) > 0 && s.waiting[0].size <= s.free {
-		first := s.waiting[0]
-		s.waiting = s.waiting[1:]
-		s.free -= first.size
-		close(first.taken)
-	}
+	stuck := false // one waits for others, which no later one may delay
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *share) bool {
+		if stuck || s.taken[w.who]+w.size > s.half {
+			return false
+		}
+		if stuck = w.size > s.free; stuck {
+			return false
+		}
+		s.free -= w.size
+		s.taken[w.who] += w.size
+		close(w.taken)
+		return true
+	})
 }

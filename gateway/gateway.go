@@ -65,7 +65,7 @@ func (g *Gateway) Apply(config *mcpconfig.Config, find func(name string) source.
 	wanted := make(map[string]bool)
 	var fresh, gone []*upstream
 	g.searched = nil
-	for _, entry := range config.Servers {
+	for _, entry := range config.Entries() {
 		src := find(entry.Name)
 		rules, err := policy.Compile(entry)
 		if src == nil || err != nil { // the check of the configuration refuses such rules

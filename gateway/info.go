@@ -175,11 +175,16 @@ func (g *Gateway) Known(ctx context.Context, name string) error {
 
 // Offline is what is known of a server while no gateway runs.
 func Offline(entry *mcpconfig.Server) ServerInfo {
-	state := source.Stopped
-	if !entry.Enabled {
-		state = source.Disabled
+	status := source.Status{State: source.Stopped}
+	message, fix := entry.Invalid()
+	switch {
+	case !entry.Enabled:
+		status.State = source.Disabled
+	case message != "":
+		status.State = source.Failed
+		status.LastError = &source.Failure{Code: source.ServerFailed, Server: entry.Name, Message: message, Fix: fix}
 	}
-	return infoOf(entry, source.Status{State: state})
+	return infoOf(entry, status)
 }
 
 func (u *upstream) info() ServerInfo {

@@ -16,6 +16,7 @@ import (
 
 const (
 	parleyTTL  = 5 * time.Minute // for a client to come back with what it was asked
+	parleyHold = time.Minute     // of that, in which others on the same process can't be asked
 	maxParleys = 100             // of one principal, and of one server, that wait for their clients
 	maxKept    = 1 << 20         // bytes of a result that came while its client was away
 
@@ -31,6 +32,7 @@ const (
 // outlet. It is safe for concurrent use.
 type parley struct {
 	gateway   *Gateway
+	session   *Session // of the request that began it
 	principal string
 	view      view
 	digest    [sha256.Size]byte // of the request
@@ -38,6 +40,7 @@ type parley struct {
 	end       context.CancelCauseFunc
 	asked     chan *question
 	done      chan parleyEnd // takes one
+	over      chan struct{}  // closed when the call has ended
 
 	mu   sync.Mutex // guards all below
 	out  outlet     // of the request that is open; nil while the client is to come back
@@ -76,8 +79,8 @@ func (s *Session) parleyOf(x *exchange) (*parley, error) {
 		return s.gateway.resume(s, x, state, params.Get("inputResponses"), digest)
 	}
 	p := &parley{
-		gateway: s.gateway, principal: s.principal, view: s.view, digest: digest, out: x.out,
-		asked: make(chan *question), done: make(chan parleyEnd, 1),
+		gateway: s.gateway, session: s, principal: s.principal, view: s.view, digest: digest, out: x.out,
+		asked: make(chan *question), done: make(chan parleyEnd, 1), over: make(chan struct{}),
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())
 	forget := func() bool { return true }
@@ -87,6 +90,7 @@ func (s *Session) parleyOf(x *exchange) (*parley, error) {
 	inner := *x
 	inner.ctx, inner.out, inner.parley = p.life, p, p
 	go func() { // ends with the call, at the latest when the client doesn't come back
+		defer close(p.over)
 		defer forget()
 		defer p.end(nil)
 		result, err := s.view.request(p.life, &inner)
@@ -240,6 +244,7 @@ type parleys struct {
 type parleyWait struct {
 	parley *parley
 	timer  *time.Timer
+	since  time.Time
 }
 
 // put keeps a call until it is taken, or ends it when its time is over. It
@@ -262,11 +267,12 @@ func (ps *parleys) put(state string, p *parley) bool {
 	if max(own, server) >= maxParleys {
 		return false
 	}
-	ps.byKey[state] = &parleyWait{p, time.AfterFunc(parleyTTL, func() {
+	timer := time.AfterFunc(parleyTTL, func() {
 		if ps.take(state, func(*parley) bool { return true }) != nil {
 			p.end(&source.CancelError{Reason: "the client did not come back"})
 		}
-	})}
+	})
+	ps.byKey[state] = &parleyWait{p, timer, time.Now()}
 	return true
 }
 
@@ -285,13 +291,32 @@ func (ps *parleys) take(state string, fits func(*parley) bool) *parley {
 
 // endIf ends the calls that wait and fit.
 func (ps *parleys) endIf(fits func(*parley) bool) {
+	ps.endAll("the client gave it up", func(w *parleyWait) bool { return fits(w.parley) })
+}
+
+// makeWay ends the calls that have waited for long on the process which serves a
+// session, and waits for their end: while there are several, none can be asked.
+func (ps *parleys) makeWay(server *upstream, s *Session) {
+	const why = "the client did not come back, and another one that can be asked needs the server"
+	for _, p := range ps.endAll(why, func(w *parleyWait) bool {
+		return time.Since(w.since) >= parleyHold && w.parley.server() == server &&
+			server.share(w.parley.session) == server.share(s)
+	}) {
+		<-p.over
+	}
+}
+
+// endAll ends calls that wait, says why, and returns them.
+func (ps *parleys) endAll(why string, fits func(*parleyWait) bool) (list []*parley) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for state, w := range ps.byKey {
-		if fits(w.parley) {
+		if fits(w) {
 			w.timer.Stop()
-			w.parley.end(&source.CancelError{Reason: "the client gave it up"})
+			w.parley.end(&source.CancelError{Reason: why})
 			delete(ps.byKey, state)
+			list = append(list, w.parley)
 		}
 	}
+	return list
 }

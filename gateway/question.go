@@ -110,6 +110,9 @@ func (s *Session) progressed(params Raw) {
 	}
 }
 
+// askables are the capabilities of clients that can be asked.
+func askables() []string { return []string{"sampling", "elicitation", "roots"} }
+
 // askable returns the capability that a client must have declared to be asked.
 func askable(method string) (capability string, ok bool) {
 	switch method {

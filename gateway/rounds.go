@@ -64,6 +64,9 @@ func (u *upstream) rounds(ctx context.Context, x *exchange, call *source.Call) (
 	if err != nil {
 		return nil, err
 	}
+	if !speaksStateless(src) && x.canBeAsked() {
+		u.gateway.parleys.makeWay(u, x.session)
+	}
 	for range maxRounds {
 		result, err := src.Call(ctx, call)
 		if err != nil {

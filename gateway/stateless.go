@@ -159,6 +159,9 @@ func (x *exchange) can(capability string) bool {
 	return hasMember(x.envelope.Capabilities, capability)
 }
 
+// canBeAsked reports whether the client can be asked anything.
+func (x *exchange) canBeAsked() bool { return slices.ContainsFunc(askables(), x.can) }
+
 // hasMember reports whether an object has a member that is not null.
 func hasMember(raw Raw, name string) bool {
 	obj, err := protocol.ParseObject(raw)

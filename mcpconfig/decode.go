@@ -14,9 +14,9 @@ type entry struct {
 	src    *source
 	name   string
 	member member
-	// ambiguous is set when the section has the name twice: nothing says which of the two is
-	// meant, so neither is used.
-	ambiguous bool
+	// again is where the section has the name once more, 0 for nowhere: nothing says which of the
+	// two is meant, so neither is used.
+	again int
 }
 
 // decoder turns one entry into a server and reports what is wrong with it.
@@ -27,36 +27,46 @@ type decoder struct {
 	failed bool // an error was reported
 	// given holds, by documented name, the keys under which fields were given.
 	given map[string]member
-	// broken holds the fields whose value, as first given, could not be used.
-	broken map[string]bool
 }
 
-// decode returns the server that the entry describes, or nil when it has an error.
-func (l *loader) decode(e entry) *Server {
+// decode returns the server that the entry describes, and whether it has no error.
+func (l *loader) decode(e entry) (server *Server, valid bool) {
 	origin := e.src.position(e.member.keyStart)
 	d := &decoder{
 		loader: l,
 		entry:  e,
 		server: NewServer(e.name, origin, l.settings),
 		given:  map[string]member{},
-		broken: map[string]bool{},
 	}
+	d.server.broken = map[string]bool{}
 	d.server.digest = e.digest()
 	if value := e.member.value; value.kind != mapNode {
 		d.report(e.member.keyStart, CodeServerNotMap,
 			"write the server's fields in it, at least command or url",
 			"the entry is %s, not a map of fields", value.kind.noun())
-		return nil
+		d.breaks("command", "url", "type")
+		d.server.Transport = Stdio
+		return d.server, false
 	}
 	d.checkKeys(e.member.value, "")
 	for _, m := range e.member.value.members {
 		d.decodeMember(m)
 	}
 	d.validate()
-	if d.failed {
-		return nil
+	return d.server, !d.failed
+}
+
+// breaks notes that fields can't be used, so that nothing is concluded from them.
+func (d *decoder) breaks(fields ...string) {
+	for _, name := range fields {
+		d.server.broken[name] = true
 	}
-	return d.server
+}
+
+// usable returns a field that was given and can be used.
+func (d *decoder) usable(name string) (m member, ok bool) {
+	m, ok = d.given[name]
+	return m, ok && !d.server.broken[name]
 }
 
 // digest is a fingerprint of the entry's bytes and, for what aliases and merge keys bring from
@@ -111,10 +121,12 @@ func (d *decoder) decodeMember(m member) {
 	if !again {
 		d.given[f.name] = m
 		d.place(f.name, m.value)
-		d.broken[f.name] = !d.decodeValue(f, m, d.server)
+		if !d.decodeValue(f, m, d.server) {
+			d.breaks(f.name)
+		}
 		return
 	}
-	if first.key == m.key || d.broken[f.name] {
+	if first.key == m.key || d.server.broken[f.name] {
 		return // reported as a duplicate, or there is nothing to compare with
 	}
 	d.compareSpellings(f, first, m)
@@ -131,6 +143,7 @@ func (d *decoder) compareSpellings(f *field, first, again member) {
 			"%s and %s are the same field", first.key, again.key)
 		return
 	}
+	d.breaks(f.name)
 	d.report(again.keyStart, CodeFieldConflict, "keep the one that is meant",
 		"%s and %s are the same field and say different things", first.key, again.key)
 }

@@ -38,10 +38,10 @@ func loadFolder(dir string, given *source) (*Config, error) {
 	config := &Config{
 		Dir:      dir,
 		Files:    []File{servers.file(), general.file()},
-		Servers:  l.servers(entries),
 		Settings: l.settings,
 		realDir:  real,
 	}
+	config.Servers, config.LeftOut = l.servers(entries)
 	l.checkExposed(servers, general)
 	l.checkIgnored(dir)
 	if !servers.exists && !general.exists {
@@ -51,7 +51,20 @@ func loadFolder(dir string, given *source) (*Config, error) {
 	}
 	l.findings.sort()
 	config.Findings, config.Secrets = l.findings, l.secrets
+	for _, s := range config.LeftOut {
+		s.invalid = firstError(l.findings.Of(s.Name))
+	}
 	return config, nil
+}
+
+// firstError returns the first finding that is an error, or nil.
+func firstError(findings Findings) *Finding {
+	for i := range findings {
+		if findings[i].Severity == Error {
+			return &findings[i]
+		}
+	}
+	return nil
 }
 
 // checkFolder returns an error unless dir is a folder that can be read, or nothing.
@@ -267,7 +280,7 @@ func (l *loader) sectionEntries(s *source, section *member) []entry {
 		switch {
 		case m.invalid || isNote(m.key):
 		case again:
-			entries[i].ambiguous = true
+			entries[i].again = m.keyStart
 		default:
 			index[m.key] = len(entries)
 			entries = append(entries, entry{src: s, name: m.key, member: m})
@@ -309,10 +322,9 @@ func checkKeys(
 // serverName is what a server may be called.
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// servers decodes the entries, those of config.yml first, and returns the valid ones that are
-// in force, sorted by name.
-func (l *loader) servers(entries []entry) []*Server {
-	var servers []*Server
+// servers decodes the entries, those of config.yml first, and returns those that are in force,
+// sorted by name: the valid ones, and the others.
+func (l *loader) servers(entries []entry) (valid, leftOut []*Server) {
 	first := map[string]entry{}
 	similar := map[string]entry{}
 	for _, e := range entries {
@@ -335,15 +347,33 @@ func (l *loader) servers(entries []entry) []*Server {
 		} else {
 			similar[folded] = e
 		}
-		if e.ambiguous {
+		if e.again > 0 {
+			leftOut = append(leftOut, l.ambiguous(e))
 			continue
 		}
-		if server := l.decode(e); server != nil {
-			servers = append(servers, server)
+		if server, ok := l.decode(e); ok {
+			valid = append(valid, server)
+		} else {
+			leftOut = append(leftOut, server)
 		}
 	}
-	slices.SortFunc(servers, func(a, b *Server) int { return strings.Compare(a.Name, b.Name) })
-	return servers
+	slices.SortFunc(valid, byName)
+	slices.SortFunc(leftOut, byName)
+	return valid, leftOut
+}
+
+// ambiguous returns an entry whose name is there twice, and has what was reported say whose name
+// that is.
+func (l *loader) ambiguous(e entry) *Server {
+	at := e.src.position(e.again)
+	for i := range l.findings {
+		if f := &l.findings[i]; f.Code == CodeKeyDuplicate && f.Position() == at {
+			f.Server = e.name
+		}
+	}
+	server := NewServer(e.name, e.place(), l.settings)
+	server.Transport, server.digest = Stdio, e.digest()
+	return server
 }
 
 // place returns where the entry's name stands.

@@ -4,7 +4,9 @@ package mcpconfig
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -29,6 +31,7 @@ type Config struct {
 	Dir      string    // the configuration folder
 	Files    []File    // each file that was looked for
 	Servers  []*Server // valid entries that are in force, also disabled ones, sorted by name
+	LeftOut  []*Server // entries that have errors, as far as they could be read, sorted by name
 	Settings Settings
 	Findings Findings // sorted by file, line and column; without those of [Config.Unavailable]
 	Secrets  []SecretUse
@@ -52,6 +55,25 @@ func (c *Config) Server(name string) (*Server, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Entries returns all entries that are in force, valid or not, sorted by name.
+func (c *Config) Entries() []*Server {
+	all := slices.Concat(c.Servers, c.LeftOut)
+	slices.SortFunc(all, byName)
+	return all
+}
+
+func byName(a, b *Server) int { return cmp.Compare(a.Name, b.Name) }
+
+// Entry returns the entry with that name, valid or not.
+func (c *Config) Entry(name string) (*Server, bool) {
+	for _, s := range c.LeftOut {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return c.Server(name)
 }
 
 // Unparsable returns the paths of the files that exist and can't be used at all. While there
@@ -206,7 +228,7 @@ type OAuth struct {
 	CallbackPort      int      // of this machine, for the way back from the browser; 0 for a free one
 }
 
-// Server is one valid entry. Text stands as written in the file: references such as vault:KEY,
+// Server is one entry. Text stands as written in the file: references such as vault:KEY,
 // ${NAME} and ~ are not resolved, relative paths are relative to the configuration folder. A
 // Server is not changed after [Load] returned it.
 type Server struct {
@@ -254,8 +276,10 @@ type Server struct {
 	AllowPrivateAddresses bool
 	Sandbox               Sandbox
 
-	places map[string]Position // of each value, by path
-	digest string
+	invalid *Finding            // the first error; of an entry that was left out
+	places  map[string]Position // of each value, by path
+	broken  map[string]bool     // fields that can't be used, by name; of an entry that was left out
+	digest  string
 }
 
 // Position returns where a value stands. The field is a documented name in either spelling,
@@ -267,6 +291,21 @@ func (s *Server) Position(field string) Position {
 	}
 	return s.Origin
 }
+
+// Invalid says what is wrong with an entry that was left out, where, and what to do; both texts
+// are empty for a valid entry.
+func (s *Server) Invalid() (message, fix string) {
+	f := s.invalid
+	if f == nil {
+		return "", ""
+	}
+	return fmt.Sprintf("its entry can't be used: %s:%d:%d: %s", f.File, f.Line, f.Column, f.Message), f.Fix
+}
+
+// Broken reports whether what the entry says in a field can't be used, so that nothing should be
+// concluded from the field's value here. The field is a documented name in either spelling.
+// Only entries that were left out have such fields.
+func (s *Server) Broken(field string) bool { return s.broken[canonicalPath(field)] }
 
 // Digest returns a fingerprint of the entry's text in the file. It is the same as long as
 // nobody edits the entry, and differs after any edit, also of a comment inside it.

@@ -456,3 +456,39 @@ func TestFieldTable(t *testing.T) {
 		}
 	}
 }
+
+func TestLeftOut(t *testing.T) {
+	config := loadCase(t, "testdata/bad/several-errors")
+	all := config.Entry
+	for name, want := range map[string]struct{ message, fix, broken, usable string }{
+		"all":     {"mcp.json:5:29: args[1] must be a string, not a map", "write one string", "env", "command"},
+		"command": {"mcp.json:11:28: command must be a string, not a number", "put it in quotes", "command", "cwd"},
+		"type":    {`mcp.json:12:22: type "x" is not known`, "write stdio, http or sse", "type", "url"},
+		"list":    {"mcp.json:13:49: allowedTools must be", "write it in brackets", "allowed_tools", "command"},
+	} {
+		s, ok := all(name)
+		if !ok {
+			t.Fatalf("%s is not there", name)
+		}
+		message, fix := s.Invalid()
+		if !strings.HasPrefix(message, "its entry can't be used: "+want.message) || !strings.HasPrefix(fix, want.fix) {
+			t.Errorf("%s: %s; %s", name, message, fix)
+		}
+		if !s.Broken(want.broken) || s.Broken(want.usable) || len(s.AllowedTools) > 0 {
+			t.Errorf("%s: broken %v", name, s.broken)
+		}
+	}
+	if len(config.Servers) > 0 || len(config.Entries()) != 4 {
+		t.Errorf("servers %v", config.Servers)
+	}
+
+	twice := loadCase(t, "testdata/bad/duplicate-server")
+	a, ok := twice.Entry("a")
+	if message, _ := a.Invalid(); !ok || !strings.Contains(message, "mcp.json:3:3: mcpServers.a is there twice") {
+		t.Errorf("%v %s", ok, message)
+	}
+	valid := corpusServer(t, "minimal-json", "time")
+	if message, fix := valid.Invalid(); message+fix != "" || valid.Broken("command") {
+		t.Errorf("a valid entry: %s %s", message, fix)
+	}
+}

@@ -8,25 +8,23 @@ import (
 	"strings"
 )
 
-// validate checks what no single value shows, once all fields are decoded.
+// validate checks what no single value shows, once all fields are decoded. What is wrong
+// already hides nothing else, and isn't told again as something that follows from it.
 func (d *decoder) validate() {
-	d.resolveTransport()
-	if d.failed {
-		return
+	if d.resolveTransport() {
+		d.checkTargets()
 	}
-	d.checkTargets()
 	d.checkCommand()
 	d.checkURL()
 	d.checkPolicy()
 	d.checkReferences()
-	if !d.failed {
-		d.checkEffects()
-		d.checkPlaintext()
-	}
+	d.checkEffects()
+	d.checkPlaintext()
 }
 
-// resolveTransport decides how the server is reached, and reports when that isn't clear.
-func (d *decoder) resolveTransport() {
+// resolveTransport decides how the server is reached, and reports when the entry doesn't make
+// that clear. It returns whether it is.
+func (d *decoder) resolveTransport() (clear bool) {
 	s := d.server
 	command, hasCommand := d.given["command"]
 	address, hasURL := d.given["url"]
@@ -41,6 +39,8 @@ func (d *decoder) resolveTransport() {
 		s.Transport = inferTransport(hasCommand, hasURL)
 	}
 	switch remote := s.Transport != Stdio; {
+	case s.broken["type"] || s.broken["command"] || s.broken["url"]:
+		return false
 	case hasCommand && (hasURL || remote):
 		d.report(command.keyStart, CodeServerTwoTargets,
 			"remove command for a server at a URL, or url and a remote type for one that garra runs",
@@ -52,7 +52,11 @@ func (d *decoder) resolveTransport() {
 		d.report(d.entry.member.keyStart, CodeServerNoTarget,
 			"add command (for a server that garra runs) or url (for one that runs elsewhere)",
 			"the entry has neither command nor url")
+	default:
+		return true
 	}
+	d.breaks("command", "url", "type")
+	return false
 }
 
 // inferTransport returns the transport of an entry without a type.
@@ -82,7 +86,10 @@ func (d *decoder) checkTargets() {
 		}
 	}
 	stops := d.server.Start == StartLazy || d.server.Sharing == SharingSession
-	if m, ok := d.given["idleStopSecs"]; ok && stdio && !stops {
+	if d.server.broken["start"] || d.server.broken["sharing"] {
+		return
+	}
+	if m, ok := d.usable("idleStopSecs"); ok && stdio && !stops {
 		d.report(m.keyStart, CodeFieldNotApplicable, "add start: lazy or sharing: session, or remove it",
 			"%s means nothing for a server that is neither lazy nor each client's own", m.key)
 	}
@@ -98,13 +105,14 @@ func (d *decoder) misplaced(f *field) bool {
 
 // checkCommand reports a command that can't be run.
 func (d *decoder) checkCommand() {
-	m, ok := d.given["command"]
+	m, ok := d.usable("command")
 	if !ok || d.server.Transport != Stdio {
 		return
 	}
 	command := d.server.Command
 	switch {
 	case strings.TrimSpace(command) == "":
+		d.breaks("command")
 		d.report(m.value.start, CodeFieldInvalid, "write the program to run", "%s is empty", m.key)
 	case strings.ContainsAny(command, " \t") && !strings.ContainsAny(command, `/\`):
 		d.report(m.value.start, CodeCommandSpaces,
@@ -116,7 +124,7 @@ func (d *decoder) checkCommand() {
 // checkURL reports an address that can't be one. An address with references in it isn't known
 // before they are expanded.
 func (d *decoder) checkURL() {
-	m, ok := d.given["url"]
+	m, ok := d.usable("url")
 	if !ok || d.server.Transport == Stdio || strings.Contains(d.server.URL, "${") ||
 		len(references(d.server.URL, true, d.settings.storeNames())) > 0 {
 		return
@@ -130,7 +138,7 @@ func (d *decoder) checkURL() {
 
 // checkPolicy reports what makes a server more powerful than its owner may think.
 func (d *decoder) checkPolicy() {
-	if m, ok := d.given["allowedTools"]; ok && len(d.server.AllowedTools) == 0 {
+	if m, ok := d.usable("allowedTools"); ok && len(d.server.AllowedTools) == 0 {
 		d.report(m.value.start, CodeToolsEmptyAllow,
 			"remove it, or list the tools; to allow none, deny \"*\"",
 			"%s is empty, which allows every tool", m.key)
@@ -206,7 +214,7 @@ func (d *decoder) checkReference(key string, n *node, whole bool) {
 func (d *decoder) checkEffects() {
 	s := d.server
 	for _, f := range d.table {
-		m, ok := d.given[f.name]
+		m, ok := d.usable(f.name)
 		if !ok || f.noEffect == nil || d.misplaced(&f) { // that was reported, and is enough
 			continue
 		}

@@ -132,7 +132,9 @@ func (d *decoder) list(p *[]string, f *field, key, path string, n *node) bool {
 			ok = d.checkPattern(texts[i], key+index, item) && ok
 		}
 	}
-	*p = texts
+	if ok || f == nil || f.format != toolPatterns { // who takes patterns can rely on them
+		*p = texts
+	}
 	return ok
 }
 

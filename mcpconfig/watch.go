@@ -33,9 +33,12 @@ type Hooks struct {
 	// Changed is called each time the contents of mcp.json or config.yml have changed, or the
 	// folder's path leads to another folder.
 	Changed func()
-	// Kept is called, once, when files went in a way that is no removal: with their folder. It
-	// is told why that is no change.
+	// Kept is called when files went in a way that is no removal: with their folder. It is told
+	// why that is no change, once until Back is called.
 	Kept func(reason string)
+	// Back is called after Kept, when the folder is back or its files were removed after all;
+	// Changed is called after it when the files are not what they were.
+	Back func()
 }
 
 // Watch tells of changes of the files in the folder, until ctx is done; then it returns nil. It
@@ -136,7 +139,11 @@ func (w *watcher) check() (next time.Duration) {
 			return left
 		}
 	}
-	w.away, w.told = time.Time{}, false
+	w.away = time.Time{}
+	if w.told {
+		w.told = false
+		w.hooks.Back()
+	}
 	if hasFile(now) {
 		w.folder = info
 	}
@@ -165,6 +172,8 @@ func (w *watcher) notRemoved(now map[string]string, info fs.FileInfo, err error)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "the configuration folder is gone"
+	case err == nil && !info.IsDir():
+		return "a file stands in the place of the configuration folder"
 	case err != nil:
 		return "the configuration folder can't be read: " + reason(err).Error()
 	case w.folder != nil && !os.SameFile(w.folder, info) && !hasFile(now):
@@ -264,10 +273,12 @@ func nearestFolder(dir string) string {
 // contents returns a fingerprint of each file in the folder by its path.
 func contents(dir string) map[string]string {
 	found := map[string]string{}
+	info, err := os.Stat(dir)
+	inFile := err == nil && !info.IsDir() // nothing can be in it, or be wrong there
 	for _, name := range []string{ServersFile, GeneralFile} {
 		s := &source{name: name, path: filepath.Join(dir, name)}
 		data, ferr := s.read()
-		f := File{Path: s.path, Exists: s.exists}
+		f := File{Path: s.path, Exists: s.exists && !inFile}
 		if ferr == nil && s.exists {
 			f.Hash = hashOf(data)
 		}

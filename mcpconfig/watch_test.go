@@ -17,6 +17,7 @@ import (
 type watching struct {
 	changed chan struct{}
 	kept    chan string
+	back    chan struct{}
 	checked chan struct{}
 }
 
@@ -28,11 +29,16 @@ func startWatch(t *testing.T, dir string) *watching {
 		t.Fatal(err)
 	}
 	w := &watching{
-		changed: make(chan struct{}, 100), kept: make(chan string, 100), checked: make(chan struct{}, 100),
+		changed: make(chan struct{}, 100), kept: make(chan string, 100), back: make(chan struct{}, 100),
+		checked: make(chan struct{}, 100),
 	}
 	inner := &watcher{
 		dir: dir, notify: notify, known: contents(dir), real: realFolder(dir), removal: testRemoval,
-		hooks:           Hooks{Changed: func() { w.changed <- struct{}{} }, Kept: func(why string) { w.kept <- why }},
+		hooks: Hooks{
+			Changed: func() { w.changed <- struct{}{} },
+			Kept:    func(why string) { w.kept <- why },
+			Back:    func() { w.back <- struct{}{} },
+		},
 		testOnlyChecked: func() { w.checked <- struct{}{} },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -70,6 +76,16 @@ func (w *watching) waitKept(t *testing.T, why string) {
 	case <-w.changed:
 		t.Fatalf("it counted as a change that %s", why)
 	default:
+	}
+}
+
+// waitBack waits until it is told that what went is back.
+func (w *watching) waitBack(t *testing.T) {
+	t.Helper()
+	select {
+	case <-w.back:
+	case <-time.After(deadline):
+		t.Fatal("it was not told that the folder is back")
 	}
 }
 
@@ -222,6 +238,27 @@ func TestWatchFolderWithoutMount(t *testing.T) {
 	}
 	rename(t, dir, filepath.Join(parent, "below"))
 	rename(t, filepath.Join(parent, "mounted"), dir)
+	writeFile(t, filepath.Join(dir, ServersFile), "{ }")
+	w.waitChanged(t, "a change after the folder came back")
+}
+
+// TestWatchFolderReplacedByFile has a file stand in the place of the folder, twice.
+func TestWatchFolderReplacedByFile(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "garraia")
+	mkdir(t, dir)
+	writeFile(t, filepath.Join(dir, ServersFile), "{}")
+	w := startWatch(t, dir)
+	for range 2 {
+		rename(t, dir, filepath.Join(parent, "away"))
+		writeFile(t, dir, "")
+		w.waitKept(t, "a file stands in the place of the configuration folder")
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		rename(t, filepath.Join(parent, "away"), dir)
+		w.waitBack(t)
+	}
 	writeFile(t, filepath.Join(dir, ServersFile), "{ }")
 	w.waitChanged(t, "a change after the folder came back")
 }

@@ -24,7 +24,7 @@ const (
 	reconnectEvery = 200 * time.Millisecond // tries meanwhile
 	maxHeld        = 64 << 20               // bytes of a client that are kept while it is greeted again
 	unreadLimit    = 10 * time.Second       // for a client that is done to read some of its answers
-	goneEvery      = 100 * time.Millisecond // how often is looked whether that client is still there
+	unreadEvery    = time.Second            // how often is looked whether it has
 	stopGrace      = 2 * time.Second        // for the end of a bridge that is to stop
 )
 
@@ -96,8 +96,8 @@ func (b *bridge) run(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // await waits for the gateway's side to end. A client that is done gets its answers,
-// each within the time that its request has at the gateway, unless it is gone or
-// reads nothing more.
+// each within the time that its request has at the gateway, unless it reads nothing
+// more.
 func (b *bridge) await(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -105,7 +105,7 @@ func (b *bridge) await(ctx context.Context, done <-chan error) error {
 	case <-ctx.Done():
 	case <-b.ended:
 	}
-	tick := time.NewTicker(goneEvery)
+	tick := time.NewTicker(unreadEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -119,7 +119,7 @@ func (b *bridge) await(ctx context.Context, done <-chan error) error {
 				return nil
 			}
 		case <-tick.C:
-			if b.out.unreadFor(unreadLimit) || b.out.gone() {
+			if b.out.unreadFor(unreadLimit) {
 				return nil
 			}
 		}

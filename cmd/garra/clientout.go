@@ -6,8 +6,6 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"github.com/garraia/garra/internal/hangup"
 )
 
 // clientStep is how many bytes are written to a client in one go: no more than one
@@ -16,8 +14,7 @@ const clientStep = 1 << 20
 
 // A clientOut is the way from a bridge to its client. It is safe for concurrent use.
 type clientOut struct {
-	out  io.Writer
-	gone func() bool // reports whether nobody is left to read it
+	out io.Writer
 
 	writing sync.Mutex // held while a frame is written, whole
 
@@ -25,16 +22,7 @@ type clientOut struct {
 	since time.Time  // when what is being written was begun; zero while nothing is
 }
 
-func newClientOut(out io.Writer) *clientOut { return &clientOut{out: out, gone: goneFrom(out)} }
-
-// goneFrom returns what reports whether nobody is left to read a stream of the
-// command.
-func goneFrom(w io.Writer) func() bool {
-	if o, ok := w.(*output); ok {
-		w = o.Writer
-	}
-	return hangup.Of(w)
-}
+func newClientOut(out io.Writer) *clientOut { return &clientOut{out: out} }
 
 // write writes one frame. It waits for a client that doesn't read.
 func (c *clientOut) write(frame []byte) {
@@ -46,7 +34,7 @@ func (c *clientOut) write(frame []byte) {
 		rest = rest[len(step):]
 		c.begin(time.Now())
 		if _, err := c.out.Write(step); err != nil {
-			return // a client that is gone ends the bridge by its closed input
+			return // who started the bridge ends it when its client is gone
 		}
 	}
 }

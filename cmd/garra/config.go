@@ -164,7 +164,7 @@ socket of the gateway that runs for this configuration. They need not exist.`,
 			if asJSON {
 				return g.writeJSON(p)
 			}
-			t := g.table()
+			t := g.pairs()
 			t.row("configuration", p.ConfigDir)
 			t.row("state", p.StateDir)
 			t.row("run", p.RunDir)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/garraia/garra/adminapi"
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/internal/secrets"
 	"github.com/garraia/garra/mcpconfig"
@@ -35,6 +37,7 @@ type engine struct {
 	gateway    *gateway.Gateway
 	supervisor *supervisor.Supervisor
 	remote     *remote.Manager
+	invalid    *lifecycle.Set[*lifecycle.Invalid] // of entries that have errors
 	logins     *oauth.Store
 	smith      *locksmith
 	keeper     *secrets.Keeper
@@ -87,6 +90,7 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		Host: host, Secrets: e.keeper, Redact: p.redact, Blocked: e.keeper.Blocked, IsolationFile: p.isolationFile,
 		Once: p.brief, Hooks: hooks,
 	})
+	e.invalid = lifecycle.NewSet[*lifecycle.Invalid]()
 	return e, err
 }
 
@@ -98,7 +102,15 @@ func (e *engine) source(name string) source.Source {
 	if s := e.remote.Server(name); s != nil {
 		return s
 	}
+	if s := e.invalid.Server(name); s != nil {
+		return s
+	}
 	return nil
+}
+
+// names are those of all servers.
+func (e *engine) names() []string {
+	return slices.Concat(e.supervisor.Names(), e.remote.Names(), e.invalid.Names())
 }
 
 // close stops all servers and says which did not stop.
@@ -107,6 +119,7 @@ func (e *engine) close(ctx context.Context) {
 	e.gateway.Close()
 	remotes := make(chan []string, 1)
 	go func() { remotes <- e.remote.Close(ctx) }() // ends with the sessions, or with ctx; it is waited for
+	e.invalid.Close(ctx)                           // nothing of them runs
 	if left := append(e.supervisor.Close(ctx), <-remotes...); len(left) > 0 {
 		e.log.Error().Strs("servers", left).Msg("did not stop")
 	}
@@ -141,6 +154,9 @@ func (e *engine) load() error {
 	}
 	e.supervisor.Apply(config)
 	e.remote.Apply(config)
+	e.invalid.Apply(config.LeftOut, func(entry *mcpconfig.Server) *lifecycle.Invalid {
+		return lifecycle.NewInvalid(entry, source.Hooks{Event: e.tell}) // report has logged it
+	})
 	e.gateway.Apply(config, e.source)
 	e.config = config
 	if e.applied != nil {
@@ -240,9 +256,15 @@ func (e *engine) happened(event source.Event) {
 		message = "server is " + string(event.State)
 	}
 	line.Msg(message)
+	event.Message = message
+	e.tell(event)
+}
+
+// tell takes an event of a server to the followers and the gateway.
+func (e *engine) tell(event source.Event) {
 	e.publish(adminapi.Event{
 		Time: event.Time, Kind: string(event.Kind), Server: event.Server, From: string(event.From),
-		State: string(event.State), PID: event.PID, Message: message, Holder: event.Holder,
+		State: string(event.State), PID: event.PID, Message: event.Message, Holder: event.Holder,
 	})
 	if event.Kind == source.EventState {
 		e.gateway.StateChanged(event.Origin)

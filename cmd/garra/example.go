@@ -28,7 +28,7 @@ const (
 func (e *engine) addExample() func(*mcpconfig.Config) error {
 	warned := false
 	return func(config *mcpconfig.Config) error {
-		own, taken := config.Server(exampleName)
+		own, taken := config.Entry(exampleName)
 		if !taken {
 			return addExample(config)
 		}

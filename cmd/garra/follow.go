@@ -82,6 +82,11 @@ func (e *engine) follow(ctx context.Context) (stop func()) {
 			Kept: func(reason string) {
 				e.happened(source.Event{Kind: source.EventWarning, Message: reason + "; the servers stay as they are"})
 			},
+			Back: func() {
+				const message = "the configuration folder is back"
+				e.log.Info().Msg(message)
+				e.publish(adminapi.Event{Kind: "config", Message: message})
+			},
 		})
 		if err != nil && ctx.Err() == nil {
 			e.log.Error().Err(err).

@@ -132,7 +132,7 @@ type inspected struct {
 
 // printDetail prints a server for people.
 func (g *globals) printDetail(d inspected) error {
-	t := g.table()
+	t := g.pairs()
 	row := func(name, format string, args ...any) { t.row(name, fmt.Sprintf(format, args...)) }
 	row("name", "%s (%s)", d.Name, d.Source)
 	row("state", "%s", d.State)
@@ -223,7 +223,7 @@ func (g *globals) printTools(tools []gateway.ToolInfo) error {
 			allowed = "not allowed: " + withRule(t.Reason, t.Rule)
 		}
 		description, _, _ := strings.Cut(t.Description, "\n")
-		list.row("  "+t.Name, t.ExposedAs, allowed, list.text(description))
+		list.row("  "+t.Name, t.ExposedAs, allowed, description)
 	}
 	return list.flush()
 }

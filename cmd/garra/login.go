@@ -41,11 +41,14 @@ func (g *globals) account(ctx context.Context, name string) (*oauth.Account, err
 	if err != nil {
 		return nil, err
 	}
-	entry, ok := config.Server(name)
+	entry, ok := config.Entry(name)
 	if !ok {
 		if entry = g.builtIn(ctx, config, name); entry == nil {
-			return nil, noServer(config, name, places.ConfigDir)
+			return nil, noServer(name, places.ConfigDir)
 		}
+	}
+	if message, fix := entry.Invalid(); message != "" {
+		return nil, &source.Failure{Code: source.ServerFailed, Server: name, Message: message, Fix: fix}
 	}
 	return remote.Account(ctx, entry, remote.Options{Host: envbuild.SystemHost(), Logins: loginsIn(places)})
 }

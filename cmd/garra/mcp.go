@@ -16,7 +16,6 @@ import (
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/mcpconfig"
-	"github.com/garraia/garra/source"
 )
 
 func newMCP(g *globals) *cobra.Command {
@@ -81,9 +80,10 @@ func newMCPList(g *globals) *cobra.Command {
 		Long: `Lists all servers: the state of each, how many tools of it clients are shown and may
 call ("-" when they are shown none, as of one that is stopped, disabled or failed), its
 process, automatic restarts, environment, the line of its entry, and what went wrong
-last. On a terminal long names are shortened; elsewhere, and with --json, they are not.
-When no gateway runs, all of them are stopped; none is started. An entry that is not
-valid is no server: standard error says what is wrong with it.
+last. A terminal gets no more than fits on its lines; elsewhere, and with --json,
+nothing is cut.
+When no gateway runs, all of them are stopped; none is started. A server whose entry is
+not valid is failed.
 
 Exit codes: 65 when no gateway runs and a file cannot be parsed.`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -94,11 +94,10 @@ Exit codes: 65 when no gateway runs and a file cannot be parsed.`,
 			if asJSON {
 				return g.writeJSON(list)
 			}
-			g.printLeftOut(list.LeftOut)
 			return g.printServers(list)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, `print {"servers": [...]}, and "left_out" where there is any`)
+	c.Flags().BoolVar(&asJSON, "json", false, `print {"servers": [...]}`)
 	return c
 }
 
@@ -124,8 +123,8 @@ func (g *globals) list(ctx context.Context) (list adminapi.Listing, err error) {
 		return list, err
 	}
 	names := remembered.impose(config)
-	list = adminapi.Listing{Servers: []gateway.ServerInfo{}, LeftOut: leftOut(config)}
-	for _, entry := range config.Servers {
+	list.Servers = []gateway.ServerInfo{}
+	for _, entry := range config.Entries() {
 		info := gateway.Offline(entry)
 		mark(&info, names)
 		list.Servers = append(list.Servers, info)
@@ -133,40 +132,9 @@ func (g *globals) list(ctx context.Context) (list adminapi.Listing, err error) {
 	return list, nil
 }
 
-// leftOut are the entries of a configuration that are no servers, since they are
-// not valid.
-func leftOut(config *mcpconfig.Config) (list []adminapi.LeftOut) {
-	seen := make(map[string]bool)
-	for _, f := range config.Findings {
-		_, valid := config.Server(f.Server)
-		if valid || f.Severity != mcpconfig.Error || f.Server == "" || seen[f.Server] {
-			continue
-		}
-		seen[f.Server] = true
-		out := adminapi.LeftOut{Name: f.Server, Source: f.Position().String(), Fix: f.Fix}
-		f.Fix = ""
-		out.Error = findingText(f)
-		list = append(list, out)
-	}
-	return list
-}
-
-// printLeftOut says on standard error which entries are in no list.
-func (g *globals) printLeftOut(list []adminapi.LeftOut) {
-	for _, out := range list {
-		fmt.Fprintln(g.err, "garra: "+printableLines(leftOutFailure(out).Error()))
-	}
-}
-
-func leftOutFailure(out adminapi.LeftOut) *source.Failure {
-	f := source.Fail(source.ServerUnknown, out.Name, "its entry was left out: %s", out.Error)
-	f.Fix = out.Fix
-	return f
-}
-
 func (g *globals) printServers(list adminapi.Listing) error {
 	servers := list.Servers
-	if len(servers) == 0 && len(list.LeftOut) == 0 {
+	if len(servers) == 0 {
 		places, err := g.places()
 		if err != nil {
 			return err
@@ -182,7 +150,7 @@ func (g *globals) printServers(list adminapi.Listing) error {
 			mode = "-" // garra doesn't run it
 		}
 		t.row(s.Name, string(s.State), orDash(s.Tools), orDash(s.PID), strconv.Itoa(s.Restarts),
-			mode, s.Source, t.text(firstLine(s.LastError)))
+			mode, s.Source, firstLine(s.LastError))
 	}
 	return t.flush()
 }

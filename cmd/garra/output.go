@@ -3,9 +3,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
+	"syscall"
 )
 
 // An output is standard output, which remembers that something could not be
@@ -31,6 +33,14 @@ func (o *output) Fd() uintptr {
 		return f.Fd()
 	}
 	return ^uintptr(0)
+}
+
+// SyscallConn implements syscall.Conn, by which is known whether anybody reads.
+func (o *output) SyscallConn() (syscall.RawConn, error) {
+	if c, ok := o.Writer.(syscall.Conn); ok {
+		return c.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // failure is the first error of writing, nil when all was written.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 	"unicode/utf16"
 
@@ -19,71 +18,6 @@ import (
 func isTerminal(stream any) bool {
 	f, ok := stream.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// A table is the output of a list: aligned columns on a terminal, lines of
-// tab-separated values elsewhere. No cell breaks the line that it is in.
-type table struct {
-	out      io.Writer
-	terminal bool
-	aligned  *tabwriter.Writer // of a terminal
-	err      error             // the first one of writing
-}
-
-// table returns a table whose header is shown on a terminal only; there is none
-// without names.
-func (g *globals) table(header ...string) *table {
-	t := &table{out: g.out, terminal: isTerminal(g.out)}
-	if t.terminal {
-		t.aligned = tabwriter.NewWriter(g.out, 0, 0, 2, ' ', 0)
-		t.out = t.aligned
-		if len(header) > 0 {
-			t.row(header...)
-		}
-	}
-	return t
-}
-
-// row writes one line.
-func (t *table) row(cells ...string) {
-	clean := make([]string, len(cells))
-	for i, cell := range cells {
-		clean[i] = strings.ReplaceAll(printable(cell), "\t", " ")
-		if t.terminal && i < len(cells)-1 {
-			clean[i] = shorten(clean[i])
-		}
-	}
-	if _, err := fmt.Fprintln(t.out, strings.Join(clean, "\t")); err != nil && t.err == nil {
-		t.err = err
-	}
-}
-
-// shorten takes the middle out of a cell that would push those after it, in every
-// line, to where nobody finds them. The beginning and the end tell names apart.
-func shorten(cell string) string {
-	const most, end = 40, 16
-	runes := []rune(cell)
-	if len(runes) <= most {
-		return cell
-	}
-	return string(runes[:most-end-1]) + "…" + string(runes[len(runes)-end:])
-}
-
-// text cuts what is long on a terminal, to one line of a bearable length.
-func (t *table) text(s string) string {
-	const most = 80
-	if runes := []rune(s); t.terminal && len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return s
-}
-
-// flush writes what is left, and returns the first error of all.
-func (t *table) flush() error {
-	if t.aligned != nil && t.err == nil {
-		t.err = t.aligned.Flush()
-	}
-	return t.err
 }
 
 // printable makes text of a server harmless on a terminal: control characters,

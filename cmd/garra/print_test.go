@@ -53,33 +53,6 @@ func TestPrintableJSON(t *testing.T) {
 	}
 }
 
-func TestTable(t *testing.T) {
-	var out bytes.Buffer
-	g := &globals{streams: streams{out: &out}}
-	list := g.table("NAME", "TEXT")
-	list.row("one", list.text(string(bytes.Repeat([]byte("x"), 100))))
-	list.row("two\tcells\n", "\x1b")
-	if err := list.flush(); err != nil {
-		t.Fatal(err)
-	}
-	want := "one\t" + string(bytes.Repeat([]byte("x"), 100)) + "\ntwo cells \t \n"
-	if out.String() != want {
-		t.Errorf("got %q", out.String())
-	}
-	list = (&globals{streams: streams{out: broken{}}}).table()
-	list.row("x")
-	if err := list.flush(); !errors.Is(err, errBroken) {
-		t.Errorf("got %v", err)
-	}
-}
-
-// broken is a stream whose reader is gone.
-type broken struct{}
-
-var errBroken = errors.New("broken pipe")
-
-func (broken) Write([]byte) (int, error) { return 0, errBroken }
-
 func TestCount(t *testing.T) {
 	for n, want := range []string{"0 files", "1 file", "2 files"} {
 		if got := count(n, "file"); got != want {

@@ -55,9 +55,11 @@ func (e *engine) privately(config *mcpconfig.Config) error {
 		return err
 	}
 	if only != "" {
-		config.Servers = slices.DeleteFunc(config.Servers, func(s *mcpconfig.Server) bool { return s.Name != only })
-		if len(config.Servers) == 0 && e.config == nil {
-			return noServer(config, only, e.places.ConfigDir)
+		others := func(s *mcpconfig.Server) bool { return s.Name != only }
+		config.Servers = slices.DeleteFunc(config.Servers, others)
+		config.LeftOut = slices.DeleteFunc(config.LeftOut, others)
+		if len(config.Servers)+len(config.LeftOut) == 0 && e.config == nil {
+			return noServer(only, e.places.ConfigDir)
 		}
 	}
 	e.isolated = remembered.impose(config)
@@ -73,13 +75,8 @@ func (e *engine) detail(name string) (gateway.ServerDetail, bool) {
 	return detail, ok
 }
 
-// noServer tells an entry that was left out from one that isn't there.
-func noServer(config *mcpconfig.Config, name, folder string) error {
-	for _, out := range leftOut(config) {
-		if out.Name == name {
-			return leftOutFailure(out)
-		}
-	}
+// noServer is the failure of a name that no entry has.
+func noServer(name, folder string) error {
 	return source.Fail(source.ServerUnknown, name, "there is no such server in %s", folder)
 }
 

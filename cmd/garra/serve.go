@@ -200,8 +200,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	defer os.Remove(d.places.Socket)
 	server := adminapi.NewServer(&adminapi.API{
 		Gateway: d.gateway, Reload: d.reload, Events: d.events, Loaded: d.loaded.Load,
-		Vault:   unlocking{d.engine},
-		LeftOut: func() []adminapi.LeftOut { return leftOut(d.current()) },
+		Vault: unlocking{d.engine},
 	})
 	if err := d.load(); err != nil {
 		socket.Close()
@@ -280,7 +279,7 @@ func (d *daemon) greet(address string) {
 	if !d.options.onLoopback() && d.options.certFile == "" {
 		d.log.Warn().Msg("tokens and everything else go over the network in the clear; give --tls-cert and --tls-key")
 	}
-	if len(d.current().Servers) == 0 {
+	if config := d.current(); len(config.Servers)+len(config.LeftOut) == 0 {
 		d.log.Info().Msgf("no servers are configured; write them to %s",
 			filepath.Join(d.places.ConfigDir, mcpconfig.ServersFile))
 	}

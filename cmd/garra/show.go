@@ -151,7 +151,7 @@ func showOAuth(o *mcpconfig.OAuth) *shownOAuth {
 }
 
 func (g *globals) printShown(servers []shownServer) error {
-	t := g.table()
+	t := g.pairs()
 	for i := range servers {
 		s := &servers[i]
 		row := func(name string, value any, given bool) {

@@ -16,14 +16,14 @@ import (
 )
 
 // startFindings reports what would keep servers from being started in the
-// environment of this process. It reads files and changes nothing. What is known of
-// the same place says the same, and better.
+// environment of this process, also of those that have errors. It reads files and
+// changes nothing. What is known of the same place says the same, and better.
 func startFindings(
 	ctx context.Context, config *mcpconfig.Config, known mcpconfig.Findings, secrets envbuild.Secrets,
 ) mcpconfig.Findings {
 	host := envbuild.SystemHost()
 	var findings mcpconfig.Findings
-	for _, s := range config.Servers {
+	for _, s := range config.Entries() {
 		if !s.Enabled {
 			continue
 		}
@@ -38,6 +38,9 @@ func startFindings(
 			problems, _ = errors.AsType[envbuild.Errors](remote.Check(ctx, s, host, secrets))
 		}
 		for _, problem := range problems {
+			if follows(s, problem) {
+				continue
+			}
 			f := startFinding(s, problem)
 			if !slices.ContainsFunc(known.Of(s.Name), func(other mcpconfig.Finding) bool {
 				return other.Severity != mcpconfig.Info && other.Position() == f.Position()
@@ -47,6 +50,17 @@ func startFindings(
 		}
 	}
 	return findings
+}
+
+// follows reports whether a problem may only follow from what can't be used of an
+// entry: a program is looked for as the other fields say.
+func follows(s *mcpconfig.Server, problem *envbuild.Error) bool {
+	switch problem.Kind {
+	case envbuild.ErrNotFound, envbuild.ErrNotExecutable:
+		return slices.ContainsFunc([]string{"type", "command", "cwd", "env", "envFile"}, s.Broken)
+	}
+	field, _, _ := strings.Cut(problem.Field, "[")
+	return s.Broken(field)
 }
 
 // isItself reports whether a program is garra.

@@ -6,10 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/internal/hangup"
 )
 
 func newStdio(g *globals) *cobra.Command {
@@ -43,7 +47,31 @@ went away is not back after 30 seconds; 65 when a file cannot be parsed.`,
 	return c
 }
 
+// errUnread is the cause of the end of a command whose client is gone.
+var errUnread = errors.New("nobody reads standard output")
+
+// runStdio serves a client until one of both is done, and while standard output is
+// read: a call that hangs would have nothing to write for long. Writing then is an
+// error and not the end of the process, which has servers to stop.
 func runStdio(ctx context.Context, g *globals, server string) error {
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // ends with ctx, or with the client; nobody waits for it
+		if hangup.Wait(ctx, g.out) {
+			cancel(errUnread)
+		}
+	}()
+	err := serveStdio(ctx, g, server)
+	if errors.Is(context.Cause(ctx), errUnread) {
+		return nil
+	}
+	return err
+}
+
+func serveStdio(ctx context.Context, g *globals, server string) error {
 	client, err := g.running(ctx)
 	if err != nil {
 		return err
@@ -56,9 +84,7 @@ func runStdio(ctx context.Context, g *globals, server string) error {
 		return err
 	}
 	stop := e.follow(ctx)
-	err = e.gateway.ServePipe(ctx, g.in, g.out, gateway.PipeClient{
-		Server: server, Principal: "local", Gone: goneFrom(g.out),
-	})
+	err = e.gateway.ServePipe(ctx, g.in, g.out, gateway.PipeClient{Server: server, Principal: "local"})
 	stop()
 	e.close(context.WithoutCancel(ctx))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +34,10 @@ func onTerminal(args []string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
+// columnsVariable is how wide the terminals of a script are; they don't know by
+// themselves.
+const columnsVariable = "TEST_COLUMNS"
+
 // openTerminal returns both ends of a new pseudo-terminal, which passes output
 // on as it is.
 func openTerminal() (ours, theirs *os.File, err error) {
@@ -51,6 +56,12 @@ func openTerminal() (ours, theirs *os.File, err error) {
 	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, nil, err
+	}
+	if columns, err := strconv.Atoi(os.Getenv(columnsVariable)); err == nil {
+		size := &unix.Winsize{Row: 24, Col: uint16(columns)}
+		if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size); err != nil {
+			return nil, nil, err
+		}
 	}
 	settings, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
 	if err != nil {

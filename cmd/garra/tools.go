@@ -95,7 +95,6 @@ func (g *globals) tools(ctx context.Context, patience time.Duration) ([]toolLine
 	if err != nil {
 		return nil, err
 	}
-	g.printLeftOut(list.LeftOut)
 	details, err := g.details(ctx, list.Servers, patience)
 	if err != nil {
 		return nil, err
@@ -164,7 +163,7 @@ func (g *globals) details(
 func (g *globals) awaitAll(ctx context.Context, e *engine, patience time.Duration) []string {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	names := append(e.supervisor.Names(), e.remote.Names()...)
+	names := e.names()
 	waiting := g.waitFor(names...)
 	defer waiting.stop()
 	var all sync.WaitGroup

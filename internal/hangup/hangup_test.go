@@ -3,6 +3,8 @@
 package hangup_test
 
 import (
+	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -41,6 +43,44 @@ func TestOf(t *testing.T) {
 	theirs.Close()
 	if !pipe() || !socket() {
 		t.Errorf("gone: pipe %v, socket %v; want both", pipe(), socket())
+	}
+}
+
+func TestWait(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("can't be told here")
+	}
+	ours, theirs := socketPair(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for name, c := range map[string]struct{ ours, theirs io.Closer }{
+		"socket": {ours, theirs}, "pipe": {w, r},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		told := make(chan bool, 2)
+		wait := func() { told <- hangup.Wait(ctx, c.ours) }
+		go wait() // ends with ctx, which told awaits
+		cancel()
+		if <-told {
+			t.Errorf("%s: gone, although only the waiting ended", name)
+		}
+		ctx = t.Context()
+		go wait() // ends with the other end, which told awaits
+		c.theirs.Close()
+		if !<-told {
+			t.Errorf("%s: not gone, although it was closed", name)
+		}
+		if !hangup.Wait(t.Context(), c.ours) {
+			t.Errorf("%s: not gone any more", name)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if hangup.Wait(ended, nil) {
+		t.Error("what is no stream counts as gone")
 	}
 }
 
