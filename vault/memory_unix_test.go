@@ -22,7 +22,7 @@ import (
 
 // addPlatformParts adds the parts of processes that lower limits and privileges.
 func addPlatformParts(all map[string]func([]string) error) {
-	all["memory"], all["as-other"], all["wait"] = useLittleMemory, asOther, waitForever
+	all["memory"], all["exposed"], all["wait"] = useLittleMemory, openExposed, waitForever
 	addKillParts(all)
 }
 

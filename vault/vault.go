@@ -142,10 +142,18 @@ func newVault(o Options, k Key) (*Vault, error) {
 		return nil, err
 	}
 	path, err := resolve(o.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noVault(o.Path)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("finding the vault: %w", err)
 	}
 	return &Vault{path: path, record: record(o.Record), work: work, key: k, now: time.Now}, nil
+}
+
+// noVault is the error when there is no file.
+func noVault(path string) error {
+	return &Error{Kind: ErrNoVault, Path: path, Message: "there is no vault", Fix: "make one with: garra vault init"}
 }
 
 // ID returns the random name that a vault keeps for life: "" for one that was
@@ -215,7 +223,8 @@ func (v *Vault) Reload() (changed bool, err error) {
 // it is the old one or the new one.
 //
 // Nothing is written when change returns an error, which Update returns as it is,
-// nor when all is as it was. Update returns the errors of [Open] and [ErrClosed].
+// nor when all is as it was. change must not call Update, Rekey, Reload or Close
+// of the same vault. Update returns the errors of [Open] and [ErrClosed].
 // An error of the record of generations comes after the vault was written.
 func (v *Vault) Update(change func(*Edit) error) error {
 	return v.exclusively(func(k Key, s *snapshot) error {
@@ -304,6 +313,9 @@ func (v *Vault) write(c *contents, k Key, check func(current []byte, exists bool
 	if err := atomicfile.Replace(v.path, file, check); err != nil {
 		return fmt.Errorf("writing the vault: %w", err)
 	}
+	if c.generation == 1 {
+		inherit(v.path)
+	}
 	v.show(&snapshot{c, sha256.Sum256(file)}, k)
 	return v.record.note(v.path, c, false)
 }
@@ -342,7 +354,7 @@ func (v *Vault) loadOnce(k Key) (*snapshot, error) {
 
 // read returns the bytes of the file.
 func (v *Vault) read() ([]byte, error) {
-	data, err := readPrivate(v.path)
+	data, err := readGuarded(v.path, othersAny)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noVault(v.path)
 	}
@@ -373,6 +385,7 @@ func (v *Vault) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the vault: %w", err)
 	}
+	inherit(v.path + ".lock")
 	return unlock, nil
 }
 
