@@ -95,7 +95,7 @@ func TestEditsAsAModel(t *testing.T) {
 		v := create(t, o, k, nil)
 		v.now = func() time.Time { return time.Unix(1e9, 0) } // a second that passes would be a change
 		m := model{}
-		for range rapid.IntRange(1, 5).Draw(r, "updates") {
+		for range rapid.IntRange(1, 3).Draw(r, "updates") {
 			generation, before := v.Generation(), maps.Clone(m)
 			err := v.Update(func(e *Edit) error {
 				for range rapid.IntRange(0, 4).Draw(r, "steps") {

@@ -96,7 +96,7 @@ func TestDamage(t *testing.T) {
 		_, err := Open(o, phrase(t))
 		return err
 	}
-	for n := range good {
+	for n := 0; n < len(good); n += 3 {
 		wantKind(t, try(good[:n]), ErrDamaged)
 	}
 	for n := range good {
