@@ -87,8 +87,17 @@ func TestRemoveServer(t *testing.T) {
 	}
 }
 
-// Random edits leave a vault, and the file, as a map would be after them.
+// Random edits leave a vault, and the file, as a map would be after them. The many
+// values are in ordinary memory, which is faster.
 func TestEditsAsAModel(t *testing.T) {
+	if err := LockMemory(Unlocked); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := LockMemory(); err != nil {
+			t.Error(err)
+		}
+	})
 	k := phrase(t)
 	rapid.Check(t, func(r *rapid.T) {
 		o := options(t)
