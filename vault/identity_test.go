@@ -108,8 +108,8 @@ func TestIdentities(t *testing.T) {
 
 func TestRecipientsOfAFile(t *testing.T) {
 	o, mine, other := options(t), newIdentity(t), newSSH(t)
-	list := filepath.Join(t.TempDir(), "recipients")
-	if err := os.WriteFile(list, []byte("# us\n\n"+mine.recipient+"\n"+other.recipient), 0o644); err != nil {
+	list := filepath.Join(privateDir(t), "recipients")
+	if err := os.WriteFile(list, []byte("# us\n\n"+mine.recipient+"\n"+other.recipient), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	k, err := Identities([]string{mine.path}, []string{"@" + list})
