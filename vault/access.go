@@ -18,23 +18,27 @@ const maxSize = 16 << 20
 // errTooLarge is the cause when a file has more.
 var errTooLarge = errors.New("more than 16 MiB")
 
-// resolve follows symbolic links to the file of a vault, which need not exist
-// yet, and checks the folders on the way: of the link and of the file.
+// What others must not be able to do with a file.
+const (
+	othersAny   fs.FileMode = 0o077
+	othersWrite fs.FileMode = 0o022
+)
+
+// resolve follows symbolic links to a file, which need not exist yet, and checks
+// the folders on the way: of the link and of the file. The error is
+// [fs.ErrNotExist] when there is no folder for the file.
 func resolve(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return "", fmt.Errorf("finding the vault: %w", err)
+		return "", err
 	}
 	file, err := filepath.EvalSymlinks(abs)
 	if errors.Is(err, fs.ErrNotExist) {
 		folder, ferr := filepath.EvalSymlinks(filepath.Dir(abs))
 		file, err = filepath.Join(folder, filepath.Base(abs)), ferr
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", noVault(path)
-	}
 	if err != nil {
-		return "", fmt.Errorf("finding the vault: %w", err)
+		return "", err
 	}
 	for _, name := range []string{abs, file} {
 		if err := checkFolder(filepath.Dir(name)); err != nil {
@@ -44,17 +48,12 @@ func resolve(path string) (string, error) {
 	return file, nil
 }
 
-// noVault is the error when there is no file.
-func noVault(path string) error {
-	return &Error{Kind: ErrNoVault, Path: path, Message: "there is no vault", Fix: "make one with: garra vault init"}
-}
-
-// readPrivate returns the contents of a file that nobody but its owner can read
-// or write. What is checked is what is read: the file is open meanwhile.
-func readPrivate(path string) ([]byte, error) {
+// readGuarded returns the contents of a file with which others can't do what is
+// forbidden. What is checked is what is read: the file is open meanwhile.
+func readGuarded(path string, forbidden fs.FileMode) ([]byte, error) {
 	f, err := openFile(path)
 	if err != nil {
-		return nil, err
+		return nil, explainDenied(path, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -67,7 +66,7 @@ func readPrivate(path string) ([]byte, error) {
 			Fix: "move it away, and put a file there",
 		}
 	}
-	if err := checkFile(path, info); err != nil {
+	if err := checkFile(path, info, forbidden); err != nil {
 		return nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))

@@ -6,6 +6,7 @@ package vault
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,6 +69,26 @@ func TestModesOfIdentities(t *testing.T) {
 	chmod(t, id.path, 0o644)
 	_, err := Identities([]string{id.path}, nil)
 	wantKind(t, err, ErrExposed, "run: chmod 600 "+id.path)
+	chmod(t, id.path, 0o600)
+	chmod(t, filepath.Dir(id.path), 0o777)
+	_, err = Identities([]string{id.path}, nil)
+	wantKind(t, err, ErrExposed, "run: chmod go-w "+filepath.Dir(id.path))
+}
+
+// Whoever can change the list of recipients could add themselves.
+func TestModesOfRecipients(t *testing.T) {
+	id := newIdentity(t)
+	list := filepath.Join(privateDir(t), "recipients")
+	if err := os.WriteFile(list, []byte(id.recipient), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, list, 0o644)
+	if _, err := Identities([]string{id.path}, []string{"@" + list}); err != nil {
+		t.Error(err)
+	}
+	chmod(t, list, 0o664)
+	_, err := Identities([]string{id.path}, []string{"@" + list})
+	wantKind(t, err, ErrExposed, "run: chmod go-w "+list)
 }
 
 func TestThingsThatAreNoFiles(t *testing.T) {
@@ -104,49 +125,66 @@ func TestLinks(t *testing.T) {
 	wantKind(t, err, ErrExposed, "chmod go-w "+filepath.Dir(link.Path))
 }
 
+// Root can change a user's vault, and everything stays the user's.
 func TestOwners(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("giving files away needs root")
 	}
 	o := options(t)
 	create(t, o, phrase(t), nil)
-	if err := os.Chown(o.Path, 65534, 65534); err != nil {
-		t.Skip("chown:", err)
+	for _, path := range []string{filepath.Dir(o.Path), o.Path, filepath.Dir(o.Record)} {
+		if err := os.Chown(path, 65534, 65534); err != nil {
+			t.Skip("chown:", err)
+		}
 	}
 	set(t, open(t, o, phrase(t)), map[string]string{"a": "1"})
-	info, err := os.Stat(o.Path)
-	if err != nil || info.Sys().(*syscall.Stat_t).Uid != 65534 {
-		t.Errorf("root took the file from its owner: %v", err)
+	for _, path := range []string{o.Path, o.Path + ".lock", o.Record, o.Record + ".lock"} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 65534 {
+			t.Errorf("%s belongs to user %d", path, owner)
+		}
 	}
 }
 
-// asOther is the part of a process of another user that opens a vault.
-func asOther(args []string) error {
+// openExposed is the part of a process without privileges that can't open a vault.
+// Its arguments are the vault, and what the error must say.
+func openExposed(args []string) error {
 	p, err := Seal([]byte("correct horse"))
 	if err != nil {
 		return err
 	}
-	if _, err := Open(Options{Path: args[0]}, Passphrase(p)); !errors.Is(err, ErrExposed) || args[1] == "" ||
-		!strings.Contains(err.Error(), args[1]) {
-		return err
+	_, err = Open(Options{Path: args[0]}, Passphrase(p))
+	if !errors.Is(err, ErrExposed) || !strings.Contains(err.Error(), args[1]) {
+		return fmt.Errorf("got %w; want %q", err, args[1])
 	}
 	return nil
 }
 
 func TestOwnersOfOthers(t *testing.T) {
 	dir := publicDir(t)
-	if err := os.Chown(dir, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(dir, "vault.age")
 	create(t, Options{Path: path, WorkFactor: 1}, phrase(t), nil)
-	if err := os.Chown(path, 65533, 65533); err != nil {
-		t.Fatal(err)
-	}
-	chmod(t, path, 0o604) // so that it can be opened, and the owner is looked at first
-	cmd := unprivileged(t, dir, "as-other", path, "chown 65534 "+path)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
+	for _, c := range []struct {
+		folder, file int
+		mode         fs.FileMode
+		fix          string
+	}{
+		{65534, 65533, 0o604, "run as root: chown 65534 " + path},
+		{65534, 65533, 0o600, "run as root: chown 65534 " + path},
+		{65534, 0, 0o600, "run as root: chown 65534 " + path},
+		{65534, 65534, 0o000, "run: chmod 600 " + path},
+		{65533, 65534, 0o600, "run as root: chown 65534 " + dir},
+	} {
+		if err := errors.Join(os.Chown(dir, c.folder, c.folder), os.Chown(path, c.file, c.file)); err != nil {
+			t.Fatal(err)
+		}
+		chmod(t, path, c.mode)
+		if out, err := unprivileged(t, dir, "exposed", path, c.fix).CombinedOutput(); err != nil {
+			t.Errorf("%+v: %v: %s", c, err, out)
+		}
 	}
 }
 

@@ -87,15 +87,24 @@ func TestRemoveServer(t *testing.T) {
 	}
 }
 
-// Random edits leave a vault, and the file, as a map would be after them.
+// Random edits leave a vault, and the file, as a map would be after them. The many
+// values are in ordinary memory, which is faster.
 func TestEditsAsAModel(t *testing.T) {
+	if err := LockMemory(Unlocked); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := LockMemory(); err != nil {
+			t.Error(err)
+		}
+	})
 	k := phrase(t)
 	rapid.Check(t, func(r *rapid.T) {
 		o := options(t)
 		v := create(t, o, k, nil)
 		v.now = func() time.Time { return time.Unix(1e9, 0) } // a second that passes would be a change
 		m := model{}
-		for range rapid.IntRange(1, 5).Draw(r, "updates") {
+		for range rapid.IntRange(1, 3).Draw(r, "updates") {
 			generation, before := v.Generation(), maps.Clone(m)
 			err := v.Update(func(e *Edit) error {
 				for range rapid.IntRange(0, 4).Draw(r, "steps") {

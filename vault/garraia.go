@@ -17,6 +17,7 @@ import (
 const (
 	garraiaRounds  = 600_000
 	garraiaKeyLen  = 32
+	garraiaNonce   = 12
 	garraiaMinSalt = 16
 	garraiaMaxSalt = 64
 )
@@ -56,7 +57,8 @@ func parseGarraIA(file []byte) (garraiaJSON, error) {
 	if err := json.Unmarshal(file, &f); err != nil {
 		return f, fmt.Errorf("%w%s", errGarraIA, place(err))
 	}
-	if len(f.Salt) < garraiaMinSalt || len(f.Salt) > garraiaMaxSalt || len(f.Ciphertext) == 0 {
+	saltFits := len(f.Salt) >= garraiaMinSalt && len(f.Salt) <= garraiaMaxSalt
+	if !saltFits || len(f.Nonce) != garraiaNonce || len(f.Ciphertext) == 0 {
 		return f, errGarraIA
 	}
 	return f, nil
@@ -80,9 +82,6 @@ func (f garraiaJSON) open(passphrase *Secret) ([]byte, error) {
 	gcm, err := cipher.NewGCM(block)
 	if err != nil {
 		return nil, err
-	}
-	if len(f.Nonce) != gcm.NonceSize() {
-		return nil, &Error{Kind: ErrDamaged, Message: "reading GarraIA's vault", Cause: errGarraIA}
 	}
 	opened, err := gcm.Open(nil, f.Nonce, f.Ciphertext, nil)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"crypto/pbkdf2"
 	"crypto/sha256"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,17 +60,27 @@ func TestFromGarraIA(t *testing.T) {
 
 func TestFromGarraIADamaged(t *testing.T) {
 	pass := newSecret(t, "pass")
-	good := garraiaFile(t, "pass", `{}`)
+	good := []byte(`{"salt":"c3Nzc3Nzc3Nzc3Nzc3Nzcw==","nonce":"bm5ubm5ubm5ubm5u","ciphertext":"eA=="}`)
+	if _, err := parseGarraIA(good); err != nil {
+		t.Fatal(err)
+	}
 	for _, file := range [][]byte{
 		nil, []byte("{}"), []byte("[]"), good[:len(good)-1],
 		bytes.Replace(good, []byte(`"salt":"`), []byte(`"salt":"!`), 1),
 		bytes.Replace(good, []byte(`"nonce":"`), []byte(`"nonce":"bm5u`), 1),
-		[]byte(`{"salt": "c3Nzc3Nzc3Nzc3Nzc3Nzcw==", "nonce": "", "ciphertext": ""}`),
-		garraiaFile(t, "pass", `["hunter2"]`), garraiaFile(t, "pass", `{"a": 1}`),
-		garraiaFile(t, "pass", `{"a": null}`),
+		bytes.Replace(good, []byte(`"salt":"`), []byte(`"salt":"","was":"`), 1),
+		bytes.Replace(good, []byte(`"ciphertext":"`), []byte(`"ciphertext":"","was":"`), 1),
+		make([]byte, maxSize+1),
 	} {
 		_, err := FromGarraIA(file, pass)
 		wantKind(t, err, ErrDamaged, "GarraIA")
+	}
+	for _, content := range []string{``, `["hunter2"]`, `{"a": 1}`, `{"a": null}`, `{"a": "hunter2", "a": ""}`} {
+		_, err := garraiaValues([]byte(content))
+		wantKind(t, err, ErrDamaged, "GarraIA")
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("a value is quoted: %v", err)
+		}
 	}
 }
 
@@ -78,7 +89,7 @@ func FuzzGarraIA(f *testing.F) {
 	f.Add([]byte(`{"salt": "c3Nzc3Nzc3Nzc3Nzc3Nzcw==", "nonce": "bm5ubm5ubm5ubm5u", "ciphertext": "eA=="}`))
 	f.Add([]byte(`{"mcp.gh.TOKEN": "one", "a": ""}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if file, err := parseGarraIA(data); err == nil && (len(file.Salt) < 16 || len(file.Ciphertext) == 0) {
+		if file, err := parseGarraIA(data); err == nil && (len(file.Salt) < 16 || len(file.Nonce) != 12) {
 			t.Errorf("accepted: %q", data)
 		}
 		values, err := garraiaValues(bytes.Clone(data))

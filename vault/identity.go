@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"filippo.io/age"
@@ -30,7 +29,8 @@ var (
 
 // Identities returns the key of identity files: what age-keygen writes, X25519
 // and post-quantum, and SSH keys of the types ed25519 and rsa. Others must not be
-// able to read or change the files ([ErrExposed]).
+// able to read or change these files, nor to change a file of recipients
+// ([ErrExposed]).
 //
 // The vault is written for the recipients, in the forms that age takes ("age1…",
 // "age1pq1…", "ssh-ed25519 …", "ssh-rsa …"; "@file" is a file with one a line),
@@ -95,7 +95,11 @@ func (k identityKey) mismatch(stanzas []string) (message, fix string) {
 
 // readIdentities reads one identity file.
 func readIdentities(path string) ([]age.Identity, error) {
-	text, err := readPrivate(path)
+	file, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := readGuarded(file, othersAny)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +140,11 @@ func parseRecipients(text string) ([]age.Recipient, error) {
 		r, err := parseRecipient(text)
 		return []age.Recipient{r}, err
 	}
-	data, err := os.ReadFile(path)
+	file, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readGuarded(file, othersWrite)
 	if err != nil {
 		return nil, err
 	}

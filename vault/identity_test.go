@@ -108,8 +108,8 @@ func TestIdentities(t *testing.T) {
 
 func TestRecipientsOfAFile(t *testing.T) {
 	o, mine, other := options(t), newIdentity(t), newSSH(t)
-	list := filepath.Join(t.TempDir(), "recipients")
-	if err := os.WriteFile(list, []byte("# us\n\n"+mine.recipient+"\n"+other.recipient), 0o644); err != nil {
+	list := filepath.Join(privateDir(t), "recipients")
+	if err := os.WriteFile(list, []byte("# us\n\n"+mine.recipient+"\n"+other.recipient), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	k, err := Identities([]string{mine.path}, []string{"@" + list})
@@ -141,13 +141,11 @@ func TestRecipientsWithoutOneself(t *testing.T) {
 }
 
 func TestIdentitiesThatAreNone(t *testing.T) {
-	const sshEncrypted = "encrypted"
+	const sshEncrypted = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n" +
+		"AAAA\n-----END RSA PRIVATE KEY-----\n"
 	mine := newIdentity(t)
 	file := func(content string) string {
 		path := filepath.Join(privateDir(t), "file")
-		if content == sshEncrypted {
-			content = encryptedSSH(t)
-		}
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -183,18 +181,4 @@ func TestIdentitiesThatAreNone(t *testing.T) {
 			t.Errorf("what may be a secret is quoted: %v", err)
 		}
 	}
-}
-
-// encryptedSSH returns an SSH key with a passphrase.
-func encryptedSSH(t *testing.T) string {
-	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(block))
 }

@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child returns a command that runs the test binary as a part.
+// child returns a command that runs the test binary as a part; the race detector
+// doesn't let it linger at its end.
 func child(t *testing.T, part string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -42,7 +43,7 @@ func child(t *testing.T, part string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, args...)
-	cmd.Env = append(os.Environ(), childEnv+"="+part)
+	cmd.Env = append(os.Environ(), childEnv+"="+part, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 

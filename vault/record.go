@@ -55,6 +55,7 @@ func (r record) note(path string, c *contents, accept bool) error {
 	data, err := json.Marshal(seen, json.Deterministic(true))
 	if err == nil {
 		err = atomicfile.Write(string(r), data)
+		inherit(string(r))
 	}
 	if err != nil {
 		return fmt.Errorf("noting the vault's generation: %w", err)
@@ -67,7 +68,12 @@ func (r record) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(string(r)), 0o700); err != nil {
 		return nil, err
 	}
-	return filelock.Lock(string(r) + ".lock")
+	name := string(r) + ".lock"
+	unlock, err = filelock.Lock(name)
+	if err == nil {
+		inherit(name)
+	}
+	return unlock, err
 }
 
 // read returns what is remembered; a file that isn't there remembers nothing.

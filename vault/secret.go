@@ -3,6 +3,7 @@
 package vault
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -17,9 +18,12 @@ const shown = "[secret]"
 // A Secret is a value in memory. It is sealed until it is used, it never
 // changes, and nothing prints it: all ways of formatting and encoding show
 // "[secret]". It is safe for concurrent use.
+//
+// A plain value is in a function because package fmt calls no methods of what is
+// in unexported fields of other structs, and prints what their pointers lead to.
 type Secret struct {
 	sealed *memguard.Enclave // nil for an empty value, and in the mode Unlocked
-	plain  []byte            // the value in the mode Unlocked
+	plain  func() []byte     // returns the value in the mode Unlocked
 }
 
 // Seal takes a value over: b is zero afterwards, also when Seal fails. The value
@@ -34,7 +38,8 @@ func Seal(b []byte) (*Secret, error) {
 	case len(b) == 0:
 		return &Secret{}, nil
 	case mode == Unlocked:
-		return &Secret{plain: append([]byte(nil), b...)}, nil
+		plain := bytes.Clone(b)
+		return &Secret{plain: func() []byte { return plain }}, nil
 	}
 	release, err := memory.acquire(0)
 	if err != nil {
@@ -44,15 +49,18 @@ func Seal(b []byte) (*Secret, error) {
 	return &Secret{sealed: memguard.NewEnclave(b)}, nil
 }
 
-// Use opens the value for f alone: the bytes can't be written, and are gone when
-// Use returns. It waits while too many values are open, so f must not open
-// another one. It returns the error of f, or [ErrNoLockedMemory] for a value
-// that is larger than the memory that can be locked.
+// Use opens the value for f alone, which must not write to the bytes, and which
+// has them only until it returns. Use waits while too many values are open, so f
+// must not open another one. It returns the error of f, or [ErrNoLockedMemory]
+// for a value that is larger than the memory that can be locked.
 func (s *Secret) Use(f func(b []byte) error) error {
-	if s.sealed == nil {
-		b := append([]byte(nil), s.plain...)
+	switch {
+	case s.plain != nil:
+		b := bytes.Clone(s.plain())
 		defer clear(b)
 		return f(b)
+	case s.sealed == nil:
+		return f(nil)
 	}
 	release, err := memory.acquire(s.sealed.Size())
 	if err != nil {
@@ -113,8 +121,11 @@ func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + shown + `"`), 
 
 // size returns the length of the value in bytes.
 func (s *Secret) size() int {
-	if s.sealed == nil {
-		return len(s.plain)
+	switch {
+	case s.plain != nil:
+		return len(s.plain())
+	case s.sealed == nil:
+		return 0
 	}
 	return s.sealed.Size()
 }

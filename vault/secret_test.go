@@ -112,6 +112,10 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 			printed[verb] = fmt.Sprintf(verb, s)
 			printed["value "+verb] = fmt.Sprintf(verb, *s)
 			printed["struct "+verb] = fmt.Sprintf(verb, struct{ S Secret }{*s})
+			printed["unexported "+verb] = fmt.Sprintf(verb, struct {
+				s Secret
+				p *Secret
+			}{*s, s})
 			printed["map "+verb] = fmt.Sprintf(verb, map[string]*Secret{"k": s})
 		}
 		for name, marshal := range map[string]func(any) ([]byte, error){
@@ -124,8 +128,13 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 			printed[name] = string(out)
 		}
 		for how, out := range printed {
-			hidden := !strings.Contains(out, "hunter2") && !strings.Contains(out, "68756e74")
-			if !hidden || !strings.Contains(out, shown) && !strings.Contains(how, "p") {
+			for _, form := range []string{"hunter2", "68756e74", "68756E74", "104 117", "0x68, 0x75"} {
+				if strings.Contains(out, form) {
+					t.Errorf("%s: %s", how, out)
+				}
+			}
+			says := !strings.Contains(how, "p") // neither "unexported", nor "%p"
+			if says && !strings.Contains(out, shown) {
 				t.Errorf("%s: %s", how, out)
 			}
 		}

@@ -94,27 +94,27 @@ func Create(o Options, k Key) (*Vault, error) {
 		return nil, err
 	}
 	defer unlock()
-	there, err := Exists(v.path)
-	if err == nil && !there {
-		err = v.write(&contents{id: rand.Text(), generation: 1, entries: map[string]*item{}}, k, isNew(o.Path))
+	isNew := func(_ []byte, there bool) error {
+		if !there {
+			return nil
+		}
+		return &Error{
+			Kind: ErrExists, Path: o.Path, Message: "there is a vault already",
+			Fix: "use it, or move it away",
+		}
 	}
-	if there {
-		err = isNew(o.Path)(nil, true)
+	there, err := Exists(v.path)
+	if err == nil {
+		err = isNew(nil, there) // before a key is derived
+	}
+	if err == nil {
+		err = v.write(&contents{id: rand.Text(), generation: 1, entries: map[string]*item{}}, k, isNew)
 	}
 	if err != nil {
 		return nil, err
 	}
+	inherit(v.path)
 	return v, nil
-}
-
-// isNew returns a check that refuses to replace a file.
-func isNew(path string) func([]byte, bool) error {
-	return func(_ []byte, exists bool) error {
-		if !exists {
-			return nil
-		}
-		return &Error{Kind: ErrExists, Path: path, Message: "there is a vault already", Fix: "use it, or move it away"}
-	}
 }
 
 // Open opens a vault. It derives a passphrase's key once. It returns
@@ -142,10 +142,18 @@ func newVault(o Options, k Key) (*Vault, error) {
 		return nil, err
 	}
 	path, err := resolve(o.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noVault(o.Path)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("finding the vault: %w", err)
 	}
 	return &Vault{path: path, record: record(o.Record), work: work, key: k, now: time.Now}, nil
+}
+
+// noVault is the error when there is no file.
+func noVault(path string) error {
+	return &Error{Kind: ErrNoVault, Path: path, Message: "there is no vault", Fix: "make one with: garra vault init"}
 }
 
 // ID returns the random name that a vault keeps for life: "" for one that was
@@ -215,8 +223,11 @@ func (v *Vault) Reload() (changed bool, err error) {
 // it is the old one or the new one.
 //
 // Nothing is written when change returns an error, which Update returns as it is,
-// nor when all is as it was. Update returns the errors of [Open] and [ErrClosed].
-// An error of the record of generations comes after the vault was written.
+// nor when all is as it was. Other writers wait meanwhile, so change must not ask
+// a person, nor call Update, Rekey, Reload or Close of the same vault.
+//
+// Update returns the errors of [Open] and [ErrClosed]. An error of the record of
+// generations comes after the vault was written.
 func (v *Vault) Update(change func(*Edit) error) error {
 	return v.exclusively(func(k Key, s *snapshot) error {
 		e := newEdit(s.contents, v.now().UTC().Truncate(time.Second))
@@ -342,7 +353,7 @@ func (v *Vault) loadOnce(k Key) (*snapshot, error) {
 
 // read returns the bytes of the file.
 func (v *Vault) read() ([]byte, error) {
-	data, err := readPrivate(v.path)
+	data, err := readGuarded(v.path, othersAny)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noVault(v.path)
 	}
@@ -373,6 +384,7 @@ func (v *Vault) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the vault: %w", err)
 	}
+	inherit(v.path + ".lock")
 	return unlock, nil
 }
 

@@ -38,6 +38,21 @@ func TestCreateAndOpen(t *testing.T) {
 	wantKind(t, err, ErrExists, o.Path)
 }
 
+// In ordinary memory a vault is no other, and each mode opens values of the other.
+func TestModesOfMemory(t *testing.T) {
+	o := options(t)
+	v := create(t, o, phrase(t), map[string]string{"a": "1"})
+	inBothModes(t, func(t *testing.T) {
+		set(t, v, map[string]string{"b": t.Name()})
+		want := map[string]string{"a": "1", "b": t.Name()}
+		for _, v := range []*Vault{v, open(t, o, phrase(t))} {
+			if diff := cmp.Diff(want, values(t, v)); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}
+
 func TestCreateMakesItsFolder(t *testing.T) {
 	o := options(t)
 	o.Path = filepath.Join(filepath.Dir(o.Path), "new", "er", "vault.age")
@@ -96,7 +111,7 @@ func TestDamage(t *testing.T) {
 		_, err := Open(o, phrase(t))
 		return err
 	}
-	for n := range good {
+	for n := 0; n < len(good); n += 3 {
 		wantKind(t, try(good[:n]), ErrDamaged)
 	}
 	for n := range good {
