@@ -58,7 +58,7 @@ type automaton struct {
 type state struct {
 	fail, child, sibling uint32
 	more                 uint32 // the next state in which a shorter pattern ends too
-	live                 uint32 // how many bytes are the beginning of a longer pattern
+	live                 int32  // how many bytes are the beginning of a longer pattern
 	pattern              int32  // that ends here, or -1
 	class                uint8  // of the byte that leads here
 }
@@ -219,7 +219,7 @@ func (a *automaton) fillRow(trie []node, ids []uint32, n uint32) {
 // fillState fills a deeper state.
 func (a *automaton) fillState(trie []node, ids []uint32, n uint32) {
 	s := &a.states[ids[n]-a.deep]
-	s.class, s.pattern, s.live = trie[n].class, trie[n].pattern, uint32(trie[n].depth)
+	s.class, s.pattern, s.live = trie[n].class, trie[n].pattern, trie[n].depth
 	if s.fail >= a.deep {
 		if fail := &a.states[s.fail-a.deep]; fail.pattern >= 0 {
 			s.more = s.fail
@@ -228,7 +228,7 @@ func (a *automaton) fillState(trie []node, ids []uint32, n uint32) {
 		}
 	}
 	if trie[n].child == none {
-		s.live = a.aliveDepth(s.fail)
+		s.live = int32(a.alive(s.fail))
 		return
 	}
 	s.child = ids[trie[n].child]
@@ -257,11 +257,9 @@ func (a *automaton) next(s, class uint32) uint32 {
 
 // alive returns how many of the bytes before state s are the beginning of a
 // pattern that may still come.
-func (a *automaton) alive(s uint32) int { return int(a.aliveDepth(s)) }
-
-func (a *automaton) aliveDepth(s uint32) uint32 {
+func (a *automaton) alive(s uint32) int {
 	if s < a.deep {
-		return uint32(a.live[s/a.width])
+		return int(a.live[s/a.width])
 	}
-	return a.states[s-a.deep].live
+	return int(a.states[s-a.deep].live)
 }

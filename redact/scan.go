@@ -31,7 +31,7 @@ type layer struct {
 	state uint32
 	words []span  // found, if the next byte belongs to no word
 	past  []piece // the latest ones, since this layer began to differ
-	base  int     // where in the text that was
+	base  int     // where in the text that was; before it, layers are the same
 	alike int     // how many bytes have been the same in the layer below
 
 	escape [maxEscape]piece // read but not undone, of the layer below
@@ -307,9 +307,6 @@ func (s *scan) origin(k, length, end int) (from int, before byte) {
 		return past[len(past)-length].from, past[len(past)-length-1].b
 	}
 	from = s.layers[k].base - (length - len(past))
-	if length == len(past) && length > 0 {
-		return past[0].from, s.byteAt(from - 1)
-	}
 	return from, s.byteAt(from - 1)
 }
 

@@ -85,10 +85,16 @@ func TestTogether(t *testing.T) {
 		{Name: "END", Text: "lmnopqrstu"},
 		{Name: "PIN", Text: "x7y9"},
 		{Name: "TEN", Text: "x7y9zzzz1"},
+		{Name: "OUTER", Text: "00abcdeXYZ12-34"},
+		{Name: "MIDDLE", Text: "abcdeXYZ12-56"},
+		{Name: "INNER", Text: "deXYZ12-"},
 	}
 	for text, want := range map[string]string{
 		"abcdefghijklmnop":                 "[redacted:LONG]",
 		"cdefghijklm":                      "c[redacted:IN]m",
+		"00abcdeXYZ12-78":                  "00abc[redacted:INNER]78",
+		`%\u0036\u0034efghijkl`:            "[redacted:IN]",
+		`&\x23100;efghijkl &#1%30&#48;`:    "[redacted:IN] &#1%30&#48;",
 		"abcdefghijklmnopqrstu":            "[redacted:LONG]",
 		"defghijklmnopqrstuv":              "[redacted:IN]v",
 		"defghijklabcdefghijklmnop":        "[redacted:IN][redacted:LONG]",

@@ -72,7 +72,7 @@ func (c *tally) recall() float64 { return float64(c.hits) / float64(max(c.hits+c
 
 // TestLabelled measures Pair with names and values of real servers.
 func TestLabelled(t *testing.T) {
-	const rounds, floor = 20, 0.97
+	const rounds, floor = 5, 0.97
 	text, err := os.ReadFile("testdata/labelled.txt")
 	if err != nil {
 		t.Fatal(err)

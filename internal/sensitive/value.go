@@ -30,7 +30,7 @@ const (
 
 const (
 	maxToken = 4 << 10  // longer than any token
-	maxText  = 64 << 10 // what is looked at of a longer text
+	maxText  = 16 << 10 // what is looked at of a longer text
 )
 
 // structured are tokens that are told by their inner structure: of Telegram's
@@ -99,8 +99,10 @@ func known(text string) (Reason, bool) {
 		rest = strings.TrimSpace(rest)
 		return credentials, rest != "" && !strings.Contains(rest, " ") && !isHarmless(rest)
 	}
-	if m := connection.FindStringSubmatch(text); m != nil && strings.Count(text, "=") > 1 {
-		return settings, !isHarmless(strings.Trim(m[2], `'"`))
+	if strings.Count(text, "=") > 1 {
+		if m := connection.FindStringSubmatch(text); m != nil {
+			return settings, !isHarmless(strings.Trim(m[2], `'"`))
+		}
 	}
 	return token(text)
 }
