@@ -47,6 +47,9 @@ func edges() []edge {
 		{"internal/lifecycle", "source protocol mcpconfig", "is the life of a source that an entry describes"},
 		{"internal/eras", "source protocol", "is what garra says to servers as their client"},
 		{"internal/lifecycle", "envbuild", "says what is wrong with an entry"},
+		{"internal/secrets", "vault internal/stores", "answers references from the vault and the stores"},
+		{"internal/secrets", "mcpconfig", "has the stores that a configuration names"},
+		{"internal/stores", "mcpconfig vault", "has what is said of a store, and keeps what it got sealed"},
 		{"internal/sourcetest", "source protocol mcpconfig", "is for tests of sources"},
 		{"connector", "source protocol mcpconfig redact", "is a source: REST calls as tools"},
 		{"provider", "source protocol mcpconfig sandbox envbuild redact", "is a source: local programs as tools"},
@@ -79,7 +82,7 @@ func bans() []ban {
 
 // starters are the packages that may start processes. The tests of all may.
 func starters() []string {
-	return []string{"supervisor", "sandbox", "internal/misbehave", "internal/browser"}
+	return []string{"supervisor", "sandbox", "internal/misbehave", "internal/browser", "internal/stores"}
 }
 
 // A source is one Go file of the module.

@@ -68,7 +68,8 @@ func Build(ctx context.Context, e Entry, h Host, s Secrets) (*Spec, error) {
 	return &Spec{
 		Server: e.Server, Path: path, Args: args, Dir: dir,
 		Vars: b.vars.sorted(), Mode: b.mode(), SearchPath: b.searched,
-		Warnings: b.warnings, Secrets: b.hidden.values(), Keys: slices.Sorted(maps.Keys(b.keys)), Files: b.files, FileDir: e.FileDir,
+		Warnings: b.warnings, Secrets: b.hidden.values(), Keys: slices.Sorted(maps.Keys(b.keys)),
+		Files: b.files, FileDir: e.FileDir,
 	}, nil
 }
 

@@ -245,7 +245,9 @@ func TestExpansionOfEveryField(t *testing.T) {
 	writeFile(t, dir, "sub/x.env", "X=1\n", 0o600)
 	e := Entry{
 		Server: "s", Command: "/bin/${SH}", Cwd: "${env:DIR}", EnvFile: "${DIR}/x.env", Dir: dir,
-		Args: []string{"${A}", "--x=${NONE:-d}", "~", "~/f", "--h=~/f", "$${A}", "", "${MY_TOKEN}", "${NONE:-vault:1.13}"},
+		Args: []string{
+			"${A}", "--x=${NONE:-d}", "~", "~/f", "--h=~/f", "$${A}", "", "${MY_TOKEN}", "${NONE:-vault:1.13}",
+		},
 	}
 	spec := mustBuild(t, e, host, nil)
 	home := homeOf(host)

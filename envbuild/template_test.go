@@ -91,7 +91,8 @@ func TestExpandReportsEveryUnsetVariable(t *testing.T) {
 
 func TestParseRefusesWhatWouldBeMisread(t *testing.T) {
 	for _, text := range []string{
-		"vault:", "vault:a b", "vault:${A}", "${vault:}", "${vault:a/b}", "vault:ä", "${A:-${B}}", "op:", "${op:}", "op:a\nb",
+		"vault:", "vault:a b", "vault:${A}", "${vault:}", "${vault:a/b}", "vault:ä", "${A:-${B}}",
+		"op:", "${op:}", "op:a\nb",
 	} {
 		if parsed, err := ParseValue(text, []string{"op"}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("parsing %q: got %v, %v; want ErrInvalid", text, parsed, err)

@@ -232,7 +232,8 @@ func TestNeedsRestart(t *testing.T) {
 		"callTimeoutSecs": false, "memoryLimitMb": true, "addressSpaceLimitMb": true,
 		"cpuLimit": true, "maxProcesses": true, "maxOpenFiles": true, "maxRestarts": false,
 		"restartDelaySecs": false, "allowedTools": false, "deniedTools": false,
-		"confirmTools": false, "inheritEnv": true, "notSecret": true, "forwardRoots": true, "sandbox": true, "oauth": true,
+		"confirmTools": false, "notSecret": true, "inheritEnv": true,
+		"forwardRoots": true, "sandbox": true, "oauth": true,
 		"protocolEra": true, "allowPrivateAddresses": true,
 		"start": false, "idleStopSecs": false, "sharing": true, "tools": false,
 	}

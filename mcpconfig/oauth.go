@@ -164,7 +164,8 @@ func (d *decoder) scopes(p *[]string, key string, n *node) bool {
 // holdsSecret reports whether a map oauth has a secret that is more than references.
 func (n *node) holdsSecret(stores []string) bool {
 	for _, m := range n.children() {
-		if oauthName(m.key) == "clientSecret" && m.value.text != "" && len(references(m.value.text, true, stores)) == 0 {
+		isSecret := oauthName(m.key) == "clientSecret"
+		if isSecret && m.value.text != "" && len(references(m.value.text, true, stores)) == 0 {
 			return true
 		}
 	}

@@ -143,10 +143,8 @@ func (d *decoder) checkPlaintext() {
 			Severity: CodeSecretPlaintext.Severity(), Code: CodeSecretPlaintext,
 			File: at.File, Line: at.Line, Column: at.Column, Server: d.entry.name,
 			Message: fmt.Sprintf("%s seems to hold a secret (%s), which stands in the file itself", p.Field, p.Reason),
-			Fix:     fmt.Sprintf("move it to the vault with `garra vault import`; if it is none, name it in %s", d.spell("notSecret")),
+			Fix: "move it to the vault with `garra vault import`; if it is none, name it in " +
+				fieldOf("notSecret").spelling(d.entry.src.name),
 		})
 	}
 }
-
-// spell returns the spelling of a field in the entry's file.
-func (d *decoder) spell(field string) string { return fieldOf(field).spelling(d.entry.src.name) }

@@ -37,7 +37,8 @@ func TestReferences(t *testing.T) {
 		"${A:-${B}}":             {{nestedReference, "A"}},
 		"${input:${B}}":          {{brokenReference, "${input:…"}, {variableReference, "B"}},
 	} {
-		if diff := cmp.Diff(want, references(text, true, []string{"op"}), cmp.AllowUnexported(reference{})); diff != "" {
+		got := references(text, true, []string{"op"})
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(reference{})); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", text, diff)
 		}
 	}

@@ -92,8 +92,10 @@ func (r *ring) drain(src io.Reader, secrets *redact.Set, each func(string)) {
 		each(line)
 	}}
 	out := secrets.Writer(lines)
-	_, _ = io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{src}, make([]byte, maxLineBytes)) // ends with src
-	_ = out.Close()                                                                                      // lines take everything
+	// Without the shortcuts of both, which would take what comes in larger pieces. The
+	// copy ends with src, and lines take everything.
+	_, _ = io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{src}, make([]byte, maxLineBytes))
+	_ = out.Close()
 	lines.end()
 }
 

@@ -267,6 +267,33 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 		}
 		nowhere(t, r, "s3cr3t-")
 	})
+	t.Run("a file that appears", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		r.apply(map[string]fields{"s": misbehaving().With("envFile", "settings.env")})
+		contains(t, failed(t, r.state("s", source.Failed).LastError, source.ServerFailed).Error(), "settings.env")
+		if err := os.WriteFile(filepath.Join(r.dir, "settings.env"), []byte("COLOUR=blue\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.ready("s")
+		contains(t, use(t, r.Server("s"), "env", nil), "COLOUR=blue")
+	})
+	t.Run("a variable that isn't set", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		r.apply(map[string]fields{"s": misbehaving().With("env", args{"A": "${NOT_SET}", "B": "${NOR_THIS}"})})
+		f := failed(t, r.state("s", source.Failed).LastError, source.ServerFailed)
+		contains(t, f.Error(), "NOT_SET", "NOR_THIS", "env.A", "env.B")
+		r.apply(map[string]fields{"s": misbehaving().With("env", args{"A": "${NOT_SET:-green}"})})
+		r.ready("s")
+		contains(t, use(t, r.Server("s"), "env", nil), "A=green")
+	})
+}
+
+// A server gets the secrets of its entry as they are when it starts, and starts again
+// when they change.
+func TestSecretsOfAServer(t *testing.T) {
+	t.Parallel()
 	t.Run("a secret that changes", func(t *testing.T) {
 		t.Parallel()
 		vault := &secrets{text: "s3cr3t-"}
@@ -309,27 +336,6 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 		if _, err := os.Lstat(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the folder is still there: %v", err)
 		}
-	})
-	t.Run("a file that appears", func(t *testing.T) {
-		t.Parallel()
-		r := newRig(t)
-		r.apply(map[string]fields{"s": misbehaving().With("envFile", "settings.env")})
-		contains(t, failed(t, r.state("s", source.Failed).LastError, source.ServerFailed).Error(), "settings.env")
-		if err := os.WriteFile(filepath.Join(r.dir, "settings.env"), []byte("COLOUR=blue\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		r.ready("s")
-		contains(t, use(t, r.Server("s"), "env", nil), "COLOUR=blue")
-	})
-	t.Run("a variable that isn't set", func(t *testing.T) {
-		t.Parallel()
-		r := newRig(t)
-		r.apply(map[string]fields{"s": misbehaving().With("env", args{"A": "${NOT_SET}", "B": "${NOR_THIS}"})})
-		f := failed(t, r.state("s", source.Failed).LastError, source.ServerFailed)
-		contains(t, f.Error(), "NOT_SET", "NOR_THIS", "env.A", "env.B")
-		r.apply(map[string]fields{"s": misbehaving().With("env", args{"A": "${NOT_SET:-green}"})})
-		r.ready("s")
-		contains(t, use(t, r.Server("s"), "env", nil), "A=green")
 	})
 }
 

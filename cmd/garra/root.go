@@ -128,7 +128,8 @@ environment, keeps them running, and serves all of them as one MCP server over
 streamable HTTP and stdio.
 
 Exit codes: 0 done, 1 failed, 2 a check found errors or the command line is
-wrong, 4 the vault is locked or the passphrase is wrong, 6 refused by policy, 65 a file cannot be parsed at all, 130 interrupted.`
+wrong, 4 the vault is locked or the passphrase is wrong, 6 refused by policy, 65 a
+file cannot be parsed at all, 130 interrupted.`
 	root.Version = version.String()
 	root.SetVersionTemplate("garra {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true

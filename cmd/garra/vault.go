@@ -273,8 +273,8 @@ func (g *globals) readValue(ctx context.Context, key, file string) ([]byte, erro
 func newVaultShare(g *globals) *cobra.Command {
 	var users []string
 	c := &cobra.Command{
-		Use: "share KEY --for SERVERS", Short: "Say which servers may use a secret, besides its owner", Args: exactArgs(1),
-		ValidArgsFunction: g.usedKeys,
+		Use: "share KEY --for SERVERS", Short: "Say which servers may use a secret, besides its owner",
+		Args: exactArgs(1), ValidArgsFunction: g.usedKeys,
 		Long: `Says which servers may use a secret, besides the one whose own it is. They take the place of
 those so far; --for "" takes it from all.
 

@@ -226,7 +226,9 @@ func (k *Keeper) Unlock(key vault.Key) (restarted []string, err error) {
 
 // lockedBy says why the vault could not be opened.
 func lockedBy(err error) error {
-	e := &Error{Message: "the vault could not be opened: " + err.Error(), Fix: "open it with `garra vault unlock`", Cause: err}
+	e := &Error{
+		Message: "the vault could not be opened: " + err.Error(), Fix: "open it with `garra vault unlock`", Cause: err,
+	}
 	if of, ok := errors.AsType[*vault.Error](err); ok {
 		e.Message = "the vault could not be opened: " + of.Message
 		if of.Fix != "" {
