@@ -49,6 +49,7 @@ func edges() []edge {
 		{"internal/lifecycle", "envbuild", "says what is wrong with an entry"},
 		{"internal/secrets", "vault internal/stores", "answers references from the vault and the stores"},
 		{"internal/secrets", "mcpconfig", "has the stores that a configuration names"},
+		{"internal/edits", "mcpconfig vault", "changes both, and one with the other"},
 		{"internal/stores", "mcpconfig vault", "has what is said of a store, and keeps what it got sealed"},
 		{"internal/sourcetest", "source protocol mcpconfig", "is for tests of sources"},
 		{"connector", "source protocol mcpconfig redact", "is a source: REST calls as tools"},

@@ -73,6 +73,36 @@ func (c *Client) Act(ctx context.Context, name, action string) (RestartResult, e
 	return result, err
 }
 
+// Create adds a server to mcp.json, of fields in JSON.
+func (c *Client) Create(ctx context.Context, name string, fields []byte, allowPlaintext bool) (Created, error) {
+	var created Created
+	entry := bytes.TrimSpace(fields)
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return created, err
+	}
+	if !bytes.HasPrefix(entry, []byte("{")) {
+		return created, errors.New("the entry is no JSON object")
+	}
+	body := append([]byte(`{"name":`), quoted...)
+	if rest := bytes.TrimSpace(entry[1:]); !bytes.HasPrefix(rest, []byte("}")) {
+		body = append(body, ',')
+	}
+	path := "/admin/mcp"
+	if allowPlaintext {
+		path += "?allow_plaintext=1"
+	}
+	err = c.send(ctx, http.MethodPost, path, append(body, entry[1:]...), &created)
+	return created, err
+}
+
+// Remove stops a server and takes it out of the configuration.
+func (c *Client) Remove(ctx context.Context, name string) (Deleted, error) {
+	var deleted Deleted
+	err := c.do(ctx, http.MethodDelete, "/admin/mcp/"+url.PathEscape(name), &deleted)
+	return deleted, err
+}
+
 // UnlockVault opens the gateway's vault and returns the servers that are restarted for
 // that. An error of the passphrase has the code [CodeVaultLocked].
 func (c *Client) UnlockVault(ctx context.Context, passphrase []byte) ([]string, error) {

@@ -20,6 +20,8 @@ type Error struct {
 	Fix     string `json:"fix"`
 	Name    string `json:"-"` // of the server that it is about, where there is one
 	State   string `json:"-"` // of that server
+	// Findings are all that is wrong with an entry; what the message says is the first.
+	Findings any `json:"-"`
 }
 
 // Error implements error.
@@ -35,6 +37,8 @@ type errorBody struct {
 	Error *Error `json:"error"`
 	Name  string `json:"name,omitempty"`
 	State string `json:"state,omitempty"`
+
+	Findings any `json:"findings,omitempty"`
 }
 
 // errorf makes an Error.
@@ -74,7 +78,7 @@ func asAPIError(err error) *Error {
 // writeError answers with an error.
 func writeError(w http.ResponseWriter, err error) {
 	e := asAPIError(err)
-	writeJSON(w, e.Status, errorBody{e, e.Name, e.State})
+	writeJSON(w, e.Status, errorBody{e, e.Name, e.State, e.Findings})
 }
 
 // writeJSON answers with a value. An error here means that the client is gone.

@@ -28,6 +28,7 @@ type API struct {
 	// Loaded reports whether a configuration has been loaded.
 	Loaded func() bool
 	Vault  Vault
+	Editor Editor
 }
 
 // A Listing is all servers of the configuration.
@@ -56,7 +57,10 @@ func (a *API) routes(open *streams) http.Handler {
 		}))
 	}
 	handle("GET /admin/mcp", RoleViewer, a.list)
+	handle("POST /admin/mcp", RoleAdmin, a.create)
 	handle("GET /admin/mcp/{name}", RoleViewer, a.inspect)
+	handle("PATCH /admin/mcp/{name}", RoleAdmin, a.patch)
+	handle("DELETE /admin/mcp/{name}", RoleAdmin, a.remove)
 	handle("GET /admin/mcp/{name}/logs", RoleViewer, open.track(a.logs))
 	handle("POST /admin/mcp/{name}/{action}", RoleOperator, a.act)
 	handle("GET /admin/events", RoleViewer, open.track(a.events))
@@ -75,7 +79,7 @@ func (a *API) routes(open *streams) http.Handler {
 // elsewhere tells a path that is served by another HTTP method from one that is
 // not served.
 func elsewhere(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := mux.Handler(other); pattern != "/" {
@@ -107,6 +111,9 @@ func (a *API) inspect(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return unknown(r.PathValue("name"))
 	}
+	if a.Editor != nil {
+		w.Header().Set("ETag", `"`+a.Editor.Tag(detail.Name)+`"`)
+	}
 	writeJSON(w, http.StatusOK, detail)
 	return nil
 }
@@ -123,13 +130,26 @@ func unknown(name string) error {
 		"there is no server %.64q", name)
 }
 
-// act starts, stops or restarts a server and answers when that is done. It goes
-// on when the client doesn't wait.
+// act starts, stops, restarts, enables or disables a server and answers when that is
+// done. It goes on when the client doesn't wait.
 func (a *API) act(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("name")
+	name, action := r.PathValue("name"), r.PathValue("action")
+	switch action {
+	case "start", "stop", "restart":
+		return a.perform(w, r, name, action)
+	case "enable":
+		return a.enable(w, r, name)
+	case "disable":
+		return a.disable(w, r, name)
+	}
+	return errorf(http.StatusNotFound, "http.not_found", "", "there is no action %.40q", action)
+}
+
+// perform starts, stops or restarts a server.
+func (a *API) perform(w http.ResponseWriter, r *http.Request, name, action string) error {
 	src := a.Gateway.Source(name)
 	if src == nil {
-		return unknown(r.PathValue("name"))
+		return unknown(name)
 	}
 	control, ok := src.(source.Controller)
 	if !ok {
@@ -138,15 +158,13 @@ func (a *API) act(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionTimeout)
 	defer cancel()
 	var err error
-	switch r.PathValue("action") {
+	switch action {
 	case "start":
 		err = control.Start(ctx)
 	case "stop":
 		err = control.Stop(ctx)
-	case "restart":
-		err = control.Restart(ctx)
 	default:
-		return errorf(http.StatusNotFound, "http.not_found", "", "there is no action %.40q", r.PathValue("action"))
+		err = control.Restart(ctx)
 	}
 	if err == nil && src.Status().State == source.Ready {
 		err = a.Gateway.Known(ctx, name)

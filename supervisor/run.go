@@ -95,6 +95,9 @@ func (r *runner) Obstacle(ctx Context, entry *mcpconfig.Server) *source.Failure 
 
 // Edited implements lifecycle.Runner: an edit ends a forced isolation.
 func (r *runner) Edited(old, next *mcpconfig.Server) (replace bool) {
+	if r.forced.holds(next) { // since the edit was made over the API
+		return old.NeedsRestart(next)
+	}
 	lifted := r.forced.holds(old)
 	if err := r.forced.lift(old.Name); err != nil {
 		r.server.Trouble(fmt.Sprintf("forgetting that %q runs isolated: %v", old.Name, err))

@@ -85,6 +85,15 @@ func (s *Supervisor) Apply(config *mcpconfig.Config) {
 // for neither, and returns the names of the first.
 func (s *Supervisor) Rotate(changed func(key string) bool) []string { return s.set.Rotate(changed) }
 
+// Isolate keeps garra's environment from a server from the Apply on that has this entry,
+// until its text is another, whatever it says of that.
+func (s *Supervisor) Isolate(entry *mcpconfig.Server) error {
+	if !entry.InheritEnv {
+		return nil
+	}
+	return s.forced.force(entry)
+}
+
 // Server returns a server by name, nil when there is none.
 func (s *Supervisor) Server(name string) *Server { return s.set.Server(name) }
 

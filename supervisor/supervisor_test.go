@@ -259,7 +259,7 @@ func TestEnvironmentsThatCannotBeBuilt(t *testing.T) {
 		vault.unlock()
 		r.ready("s")
 		contains(t, use(t, r.Server("s"), "env", nil), "TOKEN=[redacted:KEY]")
-		if got := use(t, r.Server("s"), "env_backwards", args{"name": "TOKEN"}); got != "YEKs-t3rc3s" {
+		if got := use(t, r.Server("s"), "backwards_env", args{"name": "TOKEN"}); got != "YEKs-t3rc3s" {
 			t.Errorf("backwards, the value is %q", got)
 		}
 		if got := r.Server("s").Status().Env.From["TOKEN"]; got != "vault" {
@@ -311,7 +311,7 @@ func TestSecretsOfAServer(t *testing.T) {
 			now := r.Server("s").Status()
 			return now.State == source.Ready && now.PID != s
 		})
-		if got := use(t, r.Server("s"), "env_backwards", args{"name": "TOKEN"}); got != "YEKs-degnahc" {
+		if got := use(t, r.Server("s"), "backwards_env", args{"name": "TOKEN"}); got != "YEKs-degnahc" {
 			t.Errorf("backwards, the value is %q", got)
 		}
 		if now := r.Server("other").Status(); now.PID != other || now.Restarts != 0 {

@@ -34,7 +34,7 @@ refused it.`,
   garra mcp call example echo --args @arguments.json
   echo '{"text":"hello"}' | garra mcp call example echo --args -`,
 		RunE: func(c *cobra.Command, names []string) error {
-			arguments, err := g.readArguments(args)
+			arguments, err := g.readObject("--args", args)
 			if err != nil {
 				return err
 			}
@@ -50,21 +50,21 @@ refused it.`,
 	return c
 }
 
-// readArguments reads the arguments of a call from where the flag says.
-func (g *globals) readArguments(flag string) (protocol.Raw, error) {
-	text, err := []byte(flag), error(nil)
-	if flag == "-" {
+// readObject reads a JSON object from where the value of a flag says.
+func (g *globals) readObject(flag, value string) (protocol.Raw, error) {
+	text, err := []byte(value), error(nil)
+	if value == "-" {
 		text, err = io.ReadAll(g.in)
-	} else if path, ok := strings.CutPrefix(flag, "@"); ok {
+	} else if path, ok := strings.CutPrefix(value, "@"); ok {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, usageError(fmt.Errorf("reading --args: %w", err))
+		return nil, usageError(fmt.Errorf("reading %s: %w", flag, err))
 	}
 	object, err := protocol.ParseObjectStrict(text)
 	if err != nil {
 		reason := strings.TrimPrefix(err.Error(), "jsontext: ")
-		return nil, usageError(fmt.Errorf(`--args is no JSON object: %s; write it as '{"name":"value"}'`, reason))
+		return nil, usageError(fmt.Errorf(`%s is no JSON object: %s; write it as '{"name":"value"}'`, flag, reason))
 	}
 	return object.Raw(), nil
 }

@@ -39,7 +39,7 @@ type engine struct {
 	remote     *remote.Manager
 	invalid    *lifecycle.Set[*lifecycle.Invalid] // of entries that have errors
 	logins     *oauth.Store
-	smith      *locksmith
+	smith      locksmith
 	keeper     *secrets.Keeper
 	events     *adminapi.Events
 	edit       func(*mcpconfig.Config) error // applied to what is loaded, under mu; nil for none
@@ -51,13 +51,14 @@ type engine struct {
 	mu       sync.Mutex        // held while a configuration is applied; guards all below
 	config   *mcpconfig.Config // the last good one
 	isolated map[string]bool   // servers of it that a private gateway runs without what they would inherit
+	isolate  string            // the server that is to be isolated by the next load; empty for none
 }
 
 // A purpose is what an engine is for.
 type purpose struct {
-	brief         bool   // for one command, which itself says what fails
-	isolationFile string // where it remembers who runs isolated; empty for one that runs what others remember
-	smith         *locksmith
+	brief         bool        // for one command, which itself says what fails
+	isolationFile string      // where it remembers who runs isolated; empty for one that runs what others remember
+	smith         locksmith   // the zero one opens nothing
 	redact        *redact.Set // what nothing may show
 }
 
@@ -149,6 +150,11 @@ func (e *engine) load() error {
 	e.report(config)
 	if e.edit != nil {
 		if err := e.edit(config); err != nil {
+			return err
+		}
+	}
+	if server, ok := config.Server(e.isolate); ok {
+		if err := e.supervisor.Isolate(server); err != nil {
 			return err
 		}
 	}

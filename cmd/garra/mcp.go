@@ -21,7 +21,8 @@ import (
 func newMCP(g *globals) *cobra.Command {
 	return group("mcp", "List, inspect, call and control servers, and log in to them",
 		newMCPList(g), newMCPInspect(g), newMCPTools(g), newMCPCall(g), newMCPLogs(g),
-		newMCPStart(g), newMCPStop(g), newMCPRestart(g),
+		newMCPStart(g), newMCPStop(g), newMCPRestart(g), newMCPAdd(g), newMCPRemove(g),
+		newMCPSwitch(g, true), newMCPSwitch(g, false),
 		newMCPLogin(g), newMCPLogout(g),
 	)
 }

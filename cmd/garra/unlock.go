@@ -26,8 +26,8 @@ type locksmith struct {
 
 // locksmith opens vaults without asking anybody: a gateway has nobody to ask, but for
 // serve when it starts.
-func (g *globals) locksmith(ctx context.Context, options vault.Options, ask bool) *locksmith {
-	return &locksmith{options: options, key: func(settings *mcpconfig.Settings) (vault.Key, error) {
+func (g *globals) locksmith(ctx context.Context, options vault.Options, ask bool) locksmith {
+	return locksmith{options: options, key: func(settings *mcpconfig.Settings) (vault.Key, error) {
 		there, err := vault.Exists(options.Path)
 		return g.vaultKey(ctx, settings, ask && there && err == nil)
 	}}
@@ -47,6 +47,9 @@ func (e *engine) newKeeper(env []string) *secrets.Keeper {
 // openVault opens the vault with what garra has, once: what fails is said, and told to
 // the servers that need it. A key waits for a vault that isn't there yet.
 func (e *engine) openVault(settings *mcpconfig.Settings) {
+	if e.smith.key == nil {
+		return
+	}
 	key, err := e.smith.key(settings)
 	if err == nil {
 		err = lockMemory(settings)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/internal/atomicfile"
+	"github.com/garraia/garra/internal/edits"
 	"github.com/garraia/garra/vault"
 )
 
@@ -182,9 +183,11 @@ func (g *globals) export(v *vault.Vault, out string) error {
 func newVaultImport(g *globals) *cobra.Command {
 	o := importOptions{}
 	c := &cobra.Command{
-		Use: "import [--from json|garraia FILE]", Short: "Take secrets in, from a file or from the configuration",
+		Use: "import [--from json|garraia FILE]", Short: "Take secrets in, from the configuration or a file",
 		Args: cobra.MaximumNArgs(1),
-		Long: `Takes secrets into the vault.
+		Long: `Takes secrets into the vault: without a file those that stand in mcp.json and config.yml
+themselves, as config check finds them (secret.plaintext). Each becomes mcp.SERVER.NAME, and
+the file gets a reference in its place; all else in the file stays as it is.
 
 --from garraia FILE takes those of GarraIA's vault. Its passphrase is that of this vault,
 unless --passphrase-file names another. --from json FILE takes those of an export, or
@@ -207,8 +210,12 @@ type importOptions struct {
 }
 
 func (g *globals) importSecrets(ctx context.Context, args []string, o *importOptions) error {
-	if len(args) != 1 || o.from != "json" && o.from != "garraia" {
-		return usageError(errors.New("say what is imported: --from json FILE or --from garraia FILE"))
+	switch {
+	case len(args) == 0 && o.from == "":
+		return g.importPlaintext(ctx)
+	case len(args) != 1 || o.from != "json" && o.from != "garraia":
+		return usageError(errors.New("say what is imported: --from json FILE, --from garraia FILE, or neither " +
+			"for what stands in the configuration"))
 	}
 	data, err := g.readImport(args[0])
 	if err != nil {
@@ -237,6 +244,24 @@ func (g *globals) importSecrets(ctx context.Context, args []string, o *importOpt
 		fmt.Fprintf(g.err, "left %s alone that the vault has already; --replace replaces them\n", count(kept, "key"))
 	}
 	return g.applied(ctx)
+}
+
+// importPlaintext moves the secrets that stand in the configuration to the vault.
+func (g *globals) importPlaintext(ctx context.Context) error {
+	result, err := g.ownEditor(ctx, false, (*edits.Editor).Import)
+	if err != nil {
+		return err
+	}
+	g.printMoves(result)
+	fmt.Fprintf(g.err, "moved %s to the vault\n", count(len(result.Moved), "secret"))
+	client, err := g.running(ctx)
+	if client == nil || err != nil {
+		return err
+	}
+	if _, err := client.RefreshVault(ctx); err != nil {
+		return fmt.Errorf("the secrets are moved; telling the gateway: %w", err)
+	}
+	return nil
 }
 
 // readImport reads the file of an import; - is standard input.

@@ -86,7 +86,7 @@
 //	close_stdout           closes stdout and lives on
 //	close_stdin            closes stdin, which is the end of its input
 //	env                    its environment, a line each
-//	env_backwards          the value of the variable name, backwards
+//	backwards_env          the value of the variable name, backwards
 //	say_stderr             writes a line to standard error
 //	pid                    its process id
 //	alloc {mb}             takes memory and keeps it

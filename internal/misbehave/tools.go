@@ -39,7 +39,7 @@ func tools() []*tool {
 		{name: "close_stdin", schema: object(), serial: true, run: closeStdin},
 		{name: "env", schema: object(), run: env},
 		{name: "say_stderr", schema: object("text"), serial: true, run: sayStderr},
-		{name: "env_backwards", schema: object("name"), run: envBackwards},
+		{name: "backwards_env", schema: object("name"), run: envBackwards},
 		{name: "pid", schema: object(), run: func(*call) string { return textResult(strconv.Itoa(os.Getpid())) }},
 		{name: "alloc", schema: object("mb"), run: alloc},
 		{name: "count", schema: object(), serial: true, run: count},

@@ -186,6 +186,13 @@ func (k *Keeper) open() (*vault.Vault, error) {
 	return nil, k.locked
 }
 
+// Usable returns why the vault can't be changed now, in the words that servers are told:
+// its cause is [vault.ErrNoVault] when there is none. It returns nil when it can.
+func (k *Keeper) Usable() error {
+	_, err := k.open()
+	return err
+}
+
 // Blocked reports whether what holds this secret may not leave at all, rather than
 // without it.
 func (k *Keeper) Blocked(key string) bool {
@@ -255,11 +262,27 @@ func (k *Keeper) Refresh() (restarted []string, err error) {
 	if v == nil {
 		return nil, nil
 	}
-	before := values(v)
-	changed, err := v.Reload()
-	if err != nil || !changed {
+	return k.changing(v, func() error {
+		_, err := v.Reload()
+		return err
+	})
+}
+
+// Update changes the vault, as [vault.Vault.Update] does, and tells whose secrets have
+// changed. While the vault is locked, or there is none, it returns what servers are
+// told of that.
+func (k *Keeper) Update(change func(*vault.Edit) error) (restarted []string, err error) {
+	v, err := k.open()
+	if err != nil {
 		return nil, err
 	}
+	return k.changing(v, func() error { return v.Update(change) })
+}
+
+// changing tells whose secrets change while something is done with the vault.
+func (k *Keeper) changing(v *vault.Vault, do func() error) (restarted []string, err error) {
+	before := values(v)
+	err = do()
 	after := values(v)
 	differ := make(map[string]bool)
 	for name, now := range after {
@@ -272,10 +295,10 @@ func (k *Keeper) Refresh() (restarted []string, err error) {
 			differ[name] = true
 		}
 	}
-	if len(differ) == 0 {
-		return nil, nil
+	if len(differ) > 0 {
+		restarted = k.rotated(func(key string) bool { return differ[key] })
 	}
-	return k.rotated(func(key string) bool { return differ[key] }), nil
+	return restarted, err
 }
 
 func (k *Keeper) rotated(changed func(key string) bool) []string {
