@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -28,6 +29,9 @@ type Plaintext struct {
 func (s *Server) Plaintext() []Plaintext {
 	var found []Plaintext
 	add := func(field, key, text string, reason sensitive.Reason, secret bool) {
+		if secret && len(references(text, true, nil)) > 0 { // the name speaks of what it refers to
+			reason, secret = sensitive.Value(withoutReferences(text))
+		}
 		if secret && !slices.Contains(s.NotSecret, field) && !slices.Contains(s.NotSecret, key) {
 			found = append(found, plaintext(field, keyOf(key), text, string(reason)))
 		}
@@ -66,6 +70,11 @@ func plaintext(field, key, text, reason string) Plaintext {
 	}
 	p.Secret = strings.ReplaceAll(p.Secret, "$${", "${") // as the server would get it
 	return p
+}
+
+// withoutReferences returns a text with a letter in the place of each reference.
+func withoutReferences(text string) string {
+	return regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllString(text, "x")
 }
 
 // cutArgument takes an argument such as --token=x apart.

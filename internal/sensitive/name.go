@@ -86,7 +86,7 @@ func isOtherKey(word string) bool {
 func isAmount(word string) bool {
 	return slices.Contains([]string{
 		"input", "output", "prompt", "completion", "context", "thinking", "reasoning", "reserved", "chunk", "response",
-		"new", "stop", "pad", "eos", "bos", "special", "csrf",
+		"stop", "pad", "eos", "bos", "special", "csrf",
 	}, word)
 }
 
