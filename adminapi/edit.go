@@ -77,15 +77,17 @@ type member struct {
 func readEntry(w http.ResponseWriter, r *http.Request) ([]member, error) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEntry))
 	if err != nil {
-		return nil, errorf(http.StatusRequestEntityTooLarge, "http.body", "send less than 1 MiB", "the body is too large")
+		return nil, errorf(http.StatusRequestEntityTooLarge, "http.body", "send less than 1 MiB",
+			"the body is too large")
 	}
 	members, err := readObject(data)
 	if err != nil {
-		return nil, errorf(http.StatusBadRequest, "http.body", `send an object such as {"name": "files", "command": "…"}`,
-			"the body is no JSON object: %v", err)
+		return nil, errorf(http.StatusBadRequest, "http.body",
+			`send an object such as {"name": "files", "command": "…"}`, "the body is no JSON object: %v", err)
 	}
 	for _, m := range members {
-		if name := strings.ReplaceAll(m.name, "_", ""); strings.EqualFold(name, "inheritEnv") && string(m.value) == "true" {
+		name := strings.ReplaceAll(m.name, "_", "")
+		if strings.EqualFold(name, "inheritEnv") && string(m.value) == "true" {
 			return nil, errorf(http.StatusUnprocessableEntity, "env.inherited",
 				"name the variables that it needs in env, or write inheritEnv into the file by hand",
 				"no server is let inherit garra's environment over the API")
@@ -185,7 +187,8 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request) error {
 		fields[m.name] = m.value
 	}
 	if len(fields) == 0 {
-		return errorf(http.StatusUnprocessableEntity, "http.body", "name a field and its value", "nothing is to be changed")
+		return errorf(http.StatusUnprocessableEntity, "http.body", "name a field and its value",
+			"nothing is to be changed")
 	}
 	o := a.editOptions(r)
 	o.Isolated = true

@@ -51,7 +51,7 @@ func (a *API) unlockVault(w http.ResponseWriter, r *http.Request) error {
 	restarted, locked, err := a.Vault.Unlock(r.Context(), []byte(body.Passphrase))
 	switch {
 	case locked:
-		return errorf(http.StatusUnprocessableEntity, CodeVaultLocked, "", "%v", err)
+		return errorf(http.StatusUnprocessableEntity, "vault.locked", "try again", "%v", err)
 	case err != nil:
 		return vaultError(err)
 	}

@@ -282,12 +282,15 @@ func (g *globals) removeServer(ctx context.Context, name string, asJSON bool) er
 		return err
 	}
 	if client == nil {
-		result, err := g.ownEditor(ctx, false, func(e *edits.Editor) (*edits.Result, error) { return e.Remove(name, "") })
+		result, err := g.ownEditor(ctx, false, func(e *edits.Editor) (*edits.Result, error) {
+			return e.Remove(name, "")
+		})
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return g.writeJSON(adminapi.Deleted{Name: name, Deleted: true, Removed: append([]string{}, result.Removed...)})
+			removed := append([]string{}, result.Removed...)
+			return g.writeJSON(adminapi.Deleted{Name: name, Deleted: true, Removed: removed})
 		}
 		return g.printEdit("removed "+name, name, result, false)
 	}
@@ -303,11 +306,12 @@ func (g *globals) removeServer(ctx context.Context, name string, asJSON bool) er
 
 // newMCPSwitch is `mcp enable` or `mcp disable`.
 func newMCPSwitch(g *globals, on bool) *cobra.Command {
-	action, short, long := "disable", "Stop a server, and keep it from being started",
-		`Stops a server and writes to its entry that it is disabled, which also the next gateway
-heeds.`
+	action, short := "disable", "Stop a server, and keep it from being started"
+	long := `Stops a server and writes to its entry that it is disabled, which the next gateway heeds
+too. Without a running gateway it only writes.`
 	if on {
-		action, short, long = "enable", "Let a server that is disabled run", `Writes to the entry of a server that it is not disabled, and starts it, with an isolated
+		action, short = "enable", "Let a server that is disabled run"
+		long = `Writes to the entry of a server that it is not disabled, and starts it, with an isolated
 environment. Without a running gateway it only writes.`
 	}
 	asJSON := false

@@ -105,33 +105,51 @@ func (e *engine) isolateNext(name string) {
 
 // editError is why a change was not made, as an answer of the API.
 func editError(name string, err error) error {
-	answer := &adminapi.Error{Status: http.StatusInternalServerError, Code: "internal", Name: name, Message: err.Error()}
+	answer := refusal(err)
+	answer.Name, answer.Message = name, err.Error()
+	return answer
+}
+
+// refusal says of what kind an error is, and what can be done about it.
+func refusal(err error) *adminapi.Error {
 	refused, isRefused := errors.AsType[*edits.Refused](err)
+	_, isLocked := errors.AsType[*edits.Locked](err)
 	_, isConflict := errors.AsType[*mcpconfig.ConflictError](err)
 	_, isBroken := errors.AsType[*mcpconfig.FileError](err)
-	_, isLocked := errors.AsType[*edits.Locked](err)
 	switch {
-	case errors.Is(err, edits.ErrExists):
-		answer.Status, answer.Code, answer.Fix = http.StatusConflict, "server.exists", "choose another name, or change that one"
-	case errors.Is(err, edits.ErrUnknown):
-		answer.Status, answer.Code, answer.Fix = http.StatusNotFound, "server.unknown", "see `garra mcp list`"
-	case errors.Is(err, edits.ErrChanged), isConflict:
-		answer.Status, answer.Code, answer.Fix = http.StatusPreconditionFailed, "config.changed", "read it again, and change that"
-	case errors.Is(err, mcpconfig.ErrNotEditable):
-		answer.Status, answer.Code, answer.Fix = http.StatusConflict, "config.not_editable", "edit the file by hand"
 	case isRefused:
-		answer.Status, answer.Code, answer.Fix = http.StatusUnprocessableEntity, string(refused.Findings[0].Code), refused.Advice()
-		answer.Findings = refused.Findings
+		return &adminapi.Error{
+			Status: http.StatusUnprocessableEntity, Code: string(refused.Findings[0].Code), Fix: refused.Advice(),
+			Findings: refused.Findings,
+		}
 	case isLocked && errors.Is(err, vault.ErrNoVault):
-		answer.Status, answer.Code = http.StatusUnprocessableEntity, string(mcpconfig.CodeSecretPlaintext)
-		answer.Fix = "make a vault with `garra vault init`, or allow the secret in the file: --allow-plaintext, " +
-			"and ?allow_plaintext over the API"
+		return &adminapi.Error{
+			Status: http.StatusUnprocessableEntity, Code: "secret.plaintext",
+			Fix: "make a vault with `garra vault init`, or allow the secret in the file with --allow-plaintext " +
+				"(?allow_plaintext=1 over the API)",
+		}
 	case isLocked:
-		answer.Status, answer.Code, answer.Fix = http.StatusConflict, adminapi.CodeVaultLocked, "open it with `garra vault unlock`"
+		return &adminapi.Error{
+			Status: http.StatusConflict, Code: adminapi.CodeVaultLocked, Fix: "open it with `garra vault unlock`",
+		}
+	case errors.Is(err, edits.ErrExists):
+		return &adminapi.Error{Status: http.StatusConflict, Code: "server.exists", Fix: "choose another name"}
+	case errors.Is(err, edits.ErrUnknown):
+		return &adminapi.Error{Status: http.StatusNotFound, Code: "server.unknown", Fix: "see `garra mcp list`"}
+	case errors.Is(err, edits.ErrChanged), isConflict:
+		return &adminapi.Error{
+			Status: http.StatusPreconditionFailed, Code: "config.changed", Fix: "read it again, and change that",
+		}
+	case errors.Is(err, mcpconfig.ErrNotEditable):
+		return &adminapi.Error{
+			Status: http.StatusConflict, Code: "config.not_editable", Fix: "edit the file by hand",
+		}
 	case isBroken:
-		answer.Status, answer.Code, answer.Fix = http.StatusConflict, "file.unparsable", "mend it; see `garra config check`"
-	default:
-		answer.Status, answer.Code = http.StatusUnprocessableEntity, "config.refused"
+		return &adminapi.Error{
+			Status: http.StatusConflict, Code: "config.refused", Fix: "mend it; see `garra config check`",
+		}
 	}
-	return answer
+	return &adminapi.Error{
+		Status: http.StatusUnprocessableEntity, Code: "config.refused", Fix: "see `garra config schema` for what there is",
+	}
 }

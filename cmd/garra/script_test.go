@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		},
 		"authserver": func() { authServer(os.Args[1]) },
 		"browse":     func() { os.Exit(browse(os.Args[1:])) },
+		"admin":      func() { os.Exit(admin(os.Args[1:])) },
 		"onterminal": func() { os.Exit(onTerminal(os.Args[1:])) },
 	})
 }
@@ -65,7 +66,8 @@ func garra() {
 // and, for `exec`, `onterminal COMMAND…`, which runs a command with a terminal as
 // its standard output and standard error, and prints what the terminal got;
 // `authserver FILE`, which is an MCP server that wants OAuth, and writes its
-// address to a file; and `browse COMMAND…`, which runs a command and opens the
+// address to a file; `admin METHOD PATH [BODY [IF-MATCH]]`, which makes a request to
+// the gateway over its socket; and `browse COMMAND…`, which runs a command and opens the
 // address that it prints, as a browser does.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

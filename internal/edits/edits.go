@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -199,6 +200,9 @@ func (e *Editor) change(name string, edit func(*session) error) (*Result, error)
 		}
 		if result.Server, err = s.valid(name); err != nil {
 			return err
+		}
+		if err := os.MkdirAll(e.Dir, 0o700); err != nil {
+			return fmt.Errorf("making the configuration folder: %w", err)
 		}
 		return s.edited.Save()
 	})

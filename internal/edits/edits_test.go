@@ -160,13 +160,15 @@ func TestWithoutAVaultNoSecretIsWritten(t *testing.T) {
 	for name, why := range map[string]error{"none": vault.ErrNoVault, "locked": errors.New("it is locked")} {
 		t.Run(name, func(t *testing.T) {
 			e, v := newEditor(t, map[string]string{
-				mcpconfig.ServersFile: `{"mcpServers": {"old": {"command": "x", "env": {"OLD_TOKEN": "` + secret + `"}}}}`,
+				mcpconfig.ServersFile: `{"mcpServers": {"old": {"command": "x", "env": {"OLD_TOKEN": "` +
+					secret + `"}}}}`,
 			})
 			v.err = why
 			before := e.servers(t)
 			_, err := e.Add("gh", []byte(`{"command":"x","env":{"API_TOKEN":"`+secret+`"}}`))
-			if locked, ok := errors.AsType[*Locked](err); !ok || !errors.Is(err, why) ||
-				!strings.Contains(locked.Error(), "env.API_TOKEN") || strings.Contains(err.Error(), secret) {
+			_, isLocked := errors.AsType[*Locked](err)
+			if !isLocked || !errors.Is(err, why) || !strings.Contains(err.Error(), "env.API_TOKEN") ||
+				strings.Contains(err.Error(), secret) {
 				t.Errorf("adding: %v", err)
 			}
 			if e.servers(t) != before {
@@ -201,7 +203,9 @@ func fieldsOf(t *testing.T, text string) map[string]json.RawMessage {
 
 func TestChange(t *testing.T) {
 	e, v := newEditor(t, map[string]string{
-		mcpconfig.ServersFile: "{\"mcpServers\": {\n  // mine\n  \"s\": {\"command\": \"x\", \"disabled\": true, \"extra\": 1}}}",
+		mcpconfig.ServersFile: `{"mcpServers": {
+  // mine
+  "s": {"command": "x", "disabled": true, "extra": 1}}}`,
 		mcpconfig.GeneralFile: "mcp:\n  y: {command: y, enabled: false} # kept\n",
 	})
 	config, err := mcpconfig.Load(e.Dir)
@@ -212,7 +216,8 @@ func TestChange(t *testing.T) {
 	if _, err := e.Change("s", "another", fieldsOf(t, `{"timeoutSecs": 7}`)); !errors.Is(err, ErrChanged) {
 		t.Errorf("with another tag: %v", err)
 	}
-	result, err := e.Change("s", Tag(s), fieldsOf(t, `{"disabled": null, "env": {"A_TOKEN": "`+secret+`"}, "timeoutSecs": 7}`))
+	fields := fieldsOf(t, `{"disabled": null, "env": {"A_TOKEN": "`+secret+`"}, "timeoutSecs": 7}`)
+	result, err := e.Change("s", Tag(s), fields)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +251,8 @@ func TestChange(t *testing.T) {
 // reference gets a key of its own.
 func TestKeysDontMeet(t *testing.T) {
 	e, v := newEditor(t, nil)
-	if _, err := e.Add("s", []byte(`{"url":"https://h/","headers":{"X-Api-Key":"`+secret+`1","X_API_KEY":"`+secret+`2"}}`)); err != nil {
+	entry := `{"url":"https://h/","headers":{"X-Api-Key":"` + secret + `1","X_API_KEY":"` + secret + `2"}}`
+	if _, err := e.Add("s", []byte(entry)); err != nil {
 		t.Fatal(err)
 	}
 	if v.text("mcp.s.X_API_KEY") == v.text("mcp.s.X_API_KEY_2") || v.text("mcp.s.X_API_KEY_2") == "" {
