@@ -84,6 +84,7 @@ type ServerDetail struct {
 	Problems        []string     `json:"problems"`
 	UnknownTools    []ToolRule   `json:"unknown_tools"` // rules that no tool of the server bears
 	Command         *CommandInfo `json:"command"`
+	Secrets         []string     `json:"secrets"`       // names of those that it was started with
 	URL             string       `json:"url,omitempty"` // of a remote server, without what may be a secret
 }
 
@@ -281,6 +282,7 @@ func (u *upstream) detail() ServerDetail {
 		ServerInfo: u.info(),
 		Tools:      []ToolInfo{}, Resources: []Raw{}, Templates: []Raw{}, Prompts: []Raw{},
 		StderrTail: []string{}, Problems: []string{}, UnknownTools: []ToolRule{},
+		Secrets: append([]string{}, status.Secrets...),
 	}
 	if entry := u.current.Load().entry; entry.Transport != mcpconfig.Stdio {
 		d.URL = hide.URL(entry.URL)

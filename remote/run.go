@@ -36,6 +36,7 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 	if failure != nil {
 		return lifecycle.Outcome{Failure: failure, Permanent: true}
 	}
+	run.Show(func(s *source.Status) { s.Secrets = append([]string{}, to.keys...) })
 	if to.exposed() {
 		run.Warn("its headers travel unencrypted, since its url is http; use https")
 	}

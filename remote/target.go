@@ -4,6 +4,7 @@ package remote
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -39,6 +40,7 @@ type address struct {
 	url     *url.URL
 	headers http.Header
 	secrets []string       // what no message may show
+	keys    []string       // of the secrets that were resolved, sorted
 	account *oauth.Account // nil when the entry has an Authorization of its own, or no logins are kept
 	token   string         // of the account, among the headers; empty for none
 }
@@ -98,6 +100,7 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 	a.url = u
 	a.hideURL()
 	a.hide(account.ClientSecret)
+	a.keys = slices.Sorted(maps.Values(secrets))
 	if t.veil != nil {
 		t.veil.cover(a.veiled(secrets, account.ClientSecret))
 	}

@@ -150,6 +150,7 @@ func refusal(err error) *adminapi.Error {
 		}
 	}
 	return &adminapi.Error{
-		Status: http.StatusUnprocessableEntity, Code: "config.refused", Fix: "see `garra config schema` for what there is",
+		Status: http.StatusUnprocessableEntity, Code: "config.refused",
+		Fix: "see `garra config schema` for what there is",
 	}
 }

@@ -170,6 +170,9 @@ func (g *globals) printDetail(d inspected) error {
 	if !remote { // one that garra doesn't run has none
 		row("environment", "%s", strings.Join(append([]string{string(d.Env.Mode)}, withOrigins(d.Env)...), ", "))
 	}
+	if len(d.Secrets) > 0 {
+		row("secrets", "%s", strings.Join(d.Secrets, ", "))
+	}
 	if len(d.Env.Dropped) > 0 {
 		row("dropped", "%s", strings.Join(d.Env.Dropped, ", "))
 	}

@@ -85,13 +85,17 @@ func (g *globals) heldSecrets(ctx context.Context, places place.Places, settings
 		return keeper
 	}
 	key, err := g.vaultKey(ctx, settings, false)
-	if errors.Is(err, errNoPassphrase) {
-		return keeper
-	}
 	if err == nil {
 		err = lockMemory(settings)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errNoPassphrase):
+		keeper.Lock(&secrets.Error{
+			Message: "the vault is locked: this command has no passphrase for it",
+			Fix:     "set " + passphraseFile + " or " + passphraseVariable + ", and check again",
+		})
+		return keeper
+	case err != nil:
 		keeper.Lock(err)
 		return keeper
 	}
