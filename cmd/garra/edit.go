@@ -266,8 +266,8 @@ func newMCPRemove(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove NAME", Short: "Remove a server, and its own secrets", Args: exactArgs(1),
 		ValidArgsFunction: g.serverNames,
-		Long: `Stops a server, takes it out of the configuration, and its own secrets (mcp.NAME.*) out of
-the vault. What is shared with it stays.
+		Long: `Stops a server, takes it out of the configuration, and its own secrets (mcp.NAME.*)
+out of the vault. What is shared with it stays.
 
 Exit codes: 1 when there is no such server, 4 when there is a vault and it is locked.`,
 		RunE: func(c *cobra.Command, args []string) error { return g.removeServer(c.Context(), args[0], asJSON) },

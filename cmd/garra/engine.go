@@ -217,6 +217,9 @@ func (e *engine) report(config *mcpconfig.Config) {
 		if e.only != "" && f.Server != "" && f.Server != e.only {
 			continue
 		}
+		if e.brief && f.Code == mcpconfig.CodeSecretPlaintext { // no matter of the one command
+			continue
+		}
 		event := e.log.Info()
 		switch f.Severity {
 		case mcpconfig.Error:

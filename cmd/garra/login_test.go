@@ -24,7 +24,7 @@ import (
 )
 
 // authServer is an MCP server with one tool, behind an authorization server. The
-// tool `seen` says which Authorization headers came, and `end` ends all tokens.
+// tool `seen` says which Authorization headers came, without hyphens, and `end` ends all tokens.
 func authServer(file string) {
 	s := &authserver.Server{Scopes: "read"}
 	server := mcp.NewServer(&mcp.Implementation{Name: "protected", Version: "1"}, nil)
@@ -33,7 +33,7 @@ func authServer(file string) {
 	}
 	mcp.AddTool(server, &mcp.Tool{Name: "seen"},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return answer(strings.Join(s.Seen(), "\n"))
+			return answer(strings.ReplaceAll(strings.Join(s.Seen(), "\n"), "-", " ")) // else garra hides tokens
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "end"},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {

@@ -71,6 +71,7 @@ type shownServer struct {
 	AllowedTools     []string    `json:"allowed_tools,omitempty"`
 	DeniedTools      []string    `json:"denied_tools,omitempty"`
 	ConfirmTools     []string    `json:"confirm_tools,omitempty"`
+	NotSecret        []string    `json:"not_secret,omitempty"`
 	ForwardRoots     bool        `json:"forward_roots"`
 	Era              string      `json:"protocol_era"`
 	*shownProcess                // nil where garra runs none
@@ -116,7 +117,7 @@ func show(s *mcpconfig.Server) shownServer {
 		TimeoutSecs: s.Timeout.Seconds(), CallTimeoutSecs: s.CallTimeout.Seconds(),
 		MaxRestarts: s.MaxRestarts, RestartDelaySecs: s.RestartDelay.Seconds(),
 		Tools: string(s.Tools), AllowedTools: s.AllowedTools, DeniedTools: s.DeniedTools,
-		ConfirmTools: s.ConfirmTools, ForwardRoots: s.ForwardRoots, Era: string(s.Era),
+		ConfirmTools: s.ConfirmTools, NotSecret: s.NotSecret, ForwardRoots: s.ForwardRoots, Era: string(s.Era),
 	}
 	if s.Transport != mcpconfig.Stdio {
 		shown.URL, shown.Headers = hide.URL(s.URL), slices.Sorted(maps.Keys(s.Headers))
@@ -179,6 +180,7 @@ func (g *globals) printShown(servers []shownServer) error {
 		row("allowed tools", fmt.Sprintf("%q", s.AllowedTools), len(s.AllowedTools) > 0)
 		row("denied tools", fmt.Sprintf("%q", s.DeniedTools), len(s.DeniedTools) > 0)
 		row("confirm tools", fmt.Sprintf("%q", s.ConfirmTools), len(s.ConfirmTools) > 0)
+		row("not secret", fmt.Sprintf("%q", s.NotSecret), len(s.NotSecret) > 0)
 		row("protocol era", s.Era, s.Era != string(mcpconfig.EraAuto))
 		if s.shownProcess != nil {
 			s.shownProcess.rows(row)

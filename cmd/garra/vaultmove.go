@@ -26,9 +26,9 @@ func newVaultRekey(g *globals) *cobra.Command {
 	file := ""
 	c := &cobra.Command{
 		Use: "rekey", Short: "Encrypt the vault with another passphrase, or for other recipients", Args: exactArgs(0),
-		Long: `Writes the vault for another key: the recipients that config.yml names, when it names any;
-else another passphrase, from --new-passphrase-file, or standard input when that is no
-terminal, or asked for twice.
+		Long: `Writes the vault for another key: the recipients that config.yml names, when it names
+any; else another passphrase, from --new-passphrase-file, or standard input when that
+is no terminal, or asked for twice.
 
 A vault with a passphrase is opened with that, also when config.yml names an identity by
 now. A running gateway goes on with what it has read; unlock it before it reads the vault
@@ -185,9 +185,9 @@ func newVaultImport(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "import [--from json|garraia FILE]", Short: "Take secrets in, from the configuration or a file",
 		Args: cobra.MaximumNArgs(1),
-		Long: `Takes secrets into the vault: without a file those that stand in mcp.json and config.yml
-themselves, as config check finds them (secret.plaintext). Each becomes mcp.SERVER.NAME, and
-the file gets a reference in its place; all else in the file stays as it is.
+		Long: `Takes secrets into the vault: without a file those that stand in mcp.json and
+config.yml themselves, as config check finds them (secret.plaintext). Each becomes
+mcp.SERVER.NAME, and the file gets a reference in its place; all else in it stays.
 
 --from garraia FILE takes those of GarraIA's vault. Its passphrase is that of this vault,
 unless --passphrase-file names another. --from json FILE takes those of an export, or

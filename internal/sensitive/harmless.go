@@ -125,6 +125,17 @@ func isRandom(text string) bool {
 	return entropy(text) >= least && changes(text) >= 0.22
 }
 
+// hasRandom tells whether a text, or of a URL a part of its path, is long and random.
+func hasRandom(text string) bool {
+	_, rest, isURL := strings.Cut(text, "://")
+	if !isURL {
+		return isRandom(text)
+	}
+	_, path, _ := strings.Cut(rest, "/")
+	parts := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("/?&#", r) })
+	return slices.ContainsFunc(parts, isRandom)
+}
+
 // isOrdinary tells whether text is long by nature without being secret.
 func isOrdinary(text string) bool {
 	for _, ordinary := range []*regexp.Regexp{uuid, digest, version, date, number, host, email, arn, public, filename} {

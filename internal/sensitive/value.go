@@ -75,7 +75,7 @@ func Value(text string) (Reason, bool) {
 	if reason, ok := known(text); ok {
 		return reason, true
 	}
-	if isHarmless(text) || !isRandom(text) {
+	if isHarmless(text) || !hasRandom(text) {
 		return "", false
 	}
 	return chance, true
