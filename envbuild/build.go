@@ -62,6 +62,7 @@ func Build(ctx context.Context, e Entry, h Host, s Secrets) (*Spec, error) {
 	args := b.arguments(ctx)
 	path := b.resolveCommand(args[0], dir)
 	b.checkBatch(path, args[1:])
+	b.conceal()
 	if len(b.problems) > 0 {
 		return nil, b.problems
 	}

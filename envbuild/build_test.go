@@ -435,6 +435,28 @@ func TestAllProblemsAreReportedTogether(t *testing.T) {
 	}
 }
 
+// What references in the names of files have become is shown as it was written.
+func TestProblemsHoldNoSecret(t *testing.T) {
+	const short, long = "c4n4ry-\"quoted\"", "c4n4ry-\"quoted\"-and-longer"
+	for field, e := range map[string]Entry{
+		"command": {Command: "/no/${A_TOKEN}/${B_TOKEN}"}, "name": {Command: "no-${B_TOKEN}"},
+		"cwd":     {Command: "/bin/sh", Cwd: "/no/such/${A_TOKEN}/${B_TOKEN}"},
+		"envFile": {Command: "/bin/sh", EnvFile: "/no/such/${B_TOKEN}"},
+	} {
+		e.Server = "s"
+		_, err := Build(t.Context(), e, unixHost(t, "A_TOKEN="+short, "B_TOKEN="+long), nil)
+		problems, ok := errors.AsType[Errors](err)
+		if !ok || len(problems) != 1 {
+			t.Fatalf("%s: %v", field, err)
+		}
+		for _, text := range []string{err.Error(), problems[0].Subject, fmt.Sprintf("%+v", problems[0])} {
+			if strings.Contains(text, "c4n4ry") || !strings.Contains(text, "${B_TOKEN}") {
+				t.Errorf("%s: %s", field, text)
+			}
+		}
+	}
+}
+
 func TestEnvFileTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "big.env", strings.Repeat("#\n", maxEnvFile/2)+"#", 0o600)

@@ -3,10 +3,12 @@
 package envbuild
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -73,6 +75,32 @@ func (h *hidden) values() []Secret {
 		all = append(all, Secret{Name: h.names[value], text: value})
 	}
 	return all
+}
+
+// replacer puts references to the values in their place, also where they are quoted.
+// The longest goes first, since one may be in another.
+func (h *hidden) replacer() *strings.Replacer {
+	longest := slices.SortedFunc(maps.Keys(h.names), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
+	})
+	var pairs []string
+	for _, value := range longest {
+		reference, quoted := "${"+h.names[value]+"}", strconv.Quote(value)
+		pairs = append(pairs, value, reference, quoted[1:len(quoted)-1], reference)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// conceal takes the values out of what is told of the entry: file names hold what
+// references have become.
+func (b *builder) conceal() {
+	r := b.hidden.replacer()
+	for _, p := range b.problems {
+		p.Subject, p.Message, p.Fix = r.Replace(p.Subject), r.Replace(p.Message), r.Replace(p.Fix)
+	}
+	for i, w := range b.warnings {
+		b.warnings[i] = r.Replace(w)
+	}
 }
 
 // hide takes the value of a variable, unless the entry says that it is no secret.

@@ -5,6 +5,8 @@ package supervisor
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -74,6 +76,26 @@ func TestSecretsAreKeptBack(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	contains(t, use(t, r.Server("s"), "ask_elicitation", args{"text": secret}), "kept back")
+	nowhere(t, r, canary)
+}
+
+// A secret in the name of a folder is not shown by what tells how a server is run.
+func TestSecretsInNamesOfFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *Options) { o.Host.Env = append(o.Host.Env, "PLACE_TOKEN="+canary) })
+	if err := os.Mkdir(filepath.Join(r.dir, canary), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := r.only(misbehaving().With("cwd", "${PLACE_TOKEN}"))
+	command := s.Status().Command
+	if want := filepath.Join(r.dir, "[redacted:PLACE_TOKEN]"); command.Dir != want {
+		t.Errorf("it runs in %s, not %s", command.Dir, want)
+	}
+	r.apply(map[string]fields{"s": {"command": "sh", "env": args{"PATH": "/${PLACE_TOKEN}:/bin"}}})
+	eventually(t, "the other command is shown", func() bool { return len(s.Status().Command.SearchPath) > 0 })
+	if got := s.Status().Command.SearchPath[0]; got != "/[redacted:PLACE_TOKEN]" {
+		t.Errorf("it was searched for in %s", got)
+	}
 	nowhere(t, r, canary)
 }
 

@@ -43,13 +43,27 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 	}
 	run.Show(func(s *source.Status) {
 		s.Env, s.Secrets = env, append([]string{}, spec.Keys...)
-		s.Command = source.Command{Path: spec.Path, Dir: spec.Dir, SearchPath: spec.SearchPath}
+		s.Command = r.commandOf(spec)
 	})
 	proc, err := r.start(ctx, spec)
 	if err != nil {
 		return startOutcome(run.Entry, err)
 	}
 	return r.attend(ctx, run, proc)
+}
+
+// commandOf is what a person may see of how the server is run. References in the names
+// of files have become what they refer to.
+func (r *runner) commandOf(spec *envbuild.Spec) source.Command {
+	shown := func(text string) string {
+		clean, _ := r.redact.Text([]byte(text))
+		return string(clean)
+	}
+	of := source.Command{Path: shown(spec.Path), Dir: shown(spec.Dir)}
+	for _, folder := range spec.SearchPath {
+		of.SearchPath = append(of.SearchPath, shown(folder))
+	}
+	return of
 }
 
 // secretsOf are the values that nothing of the server's may show.
