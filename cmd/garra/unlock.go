@@ -37,7 +37,7 @@ func (g *globals) locksmith(ctx context.Context, options vault.Options, ask bool
 func (e *engine) newKeeper(env []string) *secrets.Keeper {
 	return secrets.New(secrets.Options{
 		Vault: e.smith.options, Env: env,
-		Rotated: func(changed func(key string) bool) []string {
+		Rotated: func(changed func(server, key string) bool) []string {
 			e.remote.Rotate(changed)
 			return e.supervisor.Rotate(changed)
 		},
