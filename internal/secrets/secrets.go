@@ -289,7 +289,8 @@ func (k *Keeper) turned(before, after map[string]holding) []string {
 	}
 	return k.rotated(func(server, key string) bool {
 		was, now := before[key], after[key]
-		return keys[key] && (was.entry.Allows(server) != now.entry.Allows(server) || !was.sameValue(now))
+		had, has := was.entry.Allows(server), now.entry.Allows(server)
+		return keys[key] && (had != has || has && !was.sameValue(now))
 	})
 }
 
@@ -308,7 +309,9 @@ type holding struct {
 }
 
 // same reports whether nobody has to be told: a policy is looked up when it is needed.
-func (h holding) same(o holding) bool { return slices.Equal(h.entry.For, o.entry.For) && h.sameValue(o) }
+func (h holding) same(o holding) bool {
+	return slices.Equal(h.entry.For, o.entry.For) && h.sameValue(o)
+}
 
 func (h holding) sameValue(o holding) bool {
 	return h.value != nil && o.value != nil && h.value.Equal(o.value)
