@@ -26,7 +26,7 @@ import (
 // authServer is an MCP server with one tool, behind an authorization server. The
 // tool `seen` says which Authorization headers came, and `end` ends all tokens.
 func authServer(file string) {
-	s := &authserver.Server{Scopes: "read"}
+	s := &authserver.Server{Scopes: "read", Clients: map[string]string{"registered": "client-secret-9d1c"}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "protected", Version: "1"}, nil)
 	answer := func(text string) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
