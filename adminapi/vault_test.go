@@ -157,7 +157,8 @@ func TestVaultOverAnAddress(t *testing.T) {
 		}
 	}
 	open := newVaultDoor(t, nil, s) // --no-auth
-	if got, code := ask(t, request(t, http.MethodPost, open+"/admin/vault/unlock"), ""); got != 403 || code != "auth.socket" {
+	got, code := ask(t, request(t, http.MethodPost, open+"/admin/vault/unlock"), "")
+	if got != http.StatusForbidden || code != "auth.socket" {
 		t.Errorf("without tokens: %d %s", got, code)
 	}
 	if len(s.tried) != 0 {

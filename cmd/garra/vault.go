@@ -133,8 +133,8 @@ func (g *globals) sayRestarted(servers []string) {
 func newVaultInit(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "init", Short: "Make an empty vault", Args: exactArgs(0),
-		Long: `Makes an empty vault. Its passphrase is the one that is given (see garra vault --help), or
-asked for twice; with vault.recipients and vault.identity in config.yml it has none.
+		Long: `Makes an empty vault. Its passphrase is the one that is given (see garra vault --help),
+or asked for twice; with vault.recipients and vault.identity in config.yml it has none.
 
 Exit codes: 1 when there is a vault already, 4 when no passphrase is given.`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -192,11 +192,14 @@ A key of the form mcp.SERVER.NAME is that server's own. Others are shared by nam
 --for. The running gateway uses the value at once, and restarts the servers that use it.
 
 Exit codes: 4 when the vault can't be opened.`,
+		Example: `  garra vault set mcp.github.TOKEN
+  garra vault set mcp.github.TOKEN < token.txt
+  garra vault set team.key --for github,jira`,
 		RunE: func(c *cobra.Command, args []string) error { return g.setSecret(c, args[0], &o) },
 	}
 	c.Flags().StringVar(&o.file, "file", "", "the `FILE` that holds the value")
 	c.Flags().StringSliceVar(&o.users, "for", nil, "the `SERVERS` that it is shared with, instead of those so far")
-	c.Flags().StringVar(&o.policy, "policy", "", "what is done with an answer that holds it: redact takes it out, "+
+	c.Flags().StringVar(&o.policy, "policy", "", "the `POLICY` for answers that hold it: redact takes it out, "+
 		"block keeps the whole answer back")
 	return c
 }
@@ -297,8 +300,8 @@ func newVaultShare(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "share KEY --for SERVERS", Short: "Say which servers may use a secret, besides its owner",
 		Args: exactArgs(1), ValidArgsFunction: g.usedKeys,
-		Long: `Says which servers may use a secret, besides the one whose own it is. They take the place of
-those so far; --for "" takes it from all.
+		Long: `Says which servers may use a secret, besides the one whose own it is. They take the
+place of those so far; --for "" takes it from all.
 
 Exit codes: 1 when there is no such key, 4 when the vault can't be opened.`,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -61,7 +61,8 @@ func (s *Set[M]) Apply(entries []*mcpconfig.Server, create func(*mcpconfig.Serve
 
 // Rotate tells the servers that secrets have other values than before, or came, or
 // went; changed says whether a key did so for a server. Those that run with one start
-// again, and those that could not be started are looked at. It waits for neither, and returns the names of the first, sorted.
+// again, and those that could not be started are looked at. It waits for neither, and
+// returns the names of the first, sorted.
 func (s *Set[M]) Rotate(changed func(server, key string) bool) (restarted []string) {
 	s.mu.RLock()
 	members := slices.Collect(maps.Values(s.members))

@@ -280,7 +280,9 @@ func TestAFailureIsNotKept(t *testing.T) {
 }
 
 func TestKeyring(t *testing.T) {
-	for goos, program := range map[string]string{"linux": "secret-tool", "darwin": "security", "windows": "", "plan9": ""} {
+	for goos, program := range map[string]string{
+		"linux": "secret-tool", "darwin": "security", "windows": "", "plan9": "",
+	} {
 		command := keyring(goos, "garra")
 		if program == "" {
 			if command != nil {
