@@ -148,8 +148,9 @@ func TestCodesAreDocumented(t *testing.T) {
 // code given to errorf, and literals that stand for a field named Code.
 func codes(s *source) []string {
 	var found []string
+	constants := stringConstants(s)
 	add := func(e ast.Expr) {
-		if text, ok := stringOf(e, nil); ok {
+		if text, ok := stringOf(e, constants); ok {
 			found = append(found, text)
 		}
 	}

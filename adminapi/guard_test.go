@@ -18,14 +18,21 @@ import (
 	"github.com/garraia/garra/gateway"
 )
 
-// door serves an API without servers at an address, behind its tokens.
+// newDoor serves an API without servers at an address, behind its tokens.
 func newDoor(t *testing.T, tokens *Tokens) *httptest.Server {
+	t.Helper()
+	return serveDoor(t, tokens, func(*API) {})
+}
+
+// serveDoor is newDoor for an API that is set up further.
+func serveDoor(t *testing.T, tokens *Tokens, setUp func(*API)) *httptest.Server {
 	t.Helper()
 	g := gateway.New(gateway.Options{})
 	api := &API{
 		Gateway: g, Events: NewEvents(), Loaded: func() bool { return true },
 		Reload: func(context.Context) error { return nil },
 	}
+	setUp(api)
 	routes := api.routes(newStreams(t.Context()))
 	s := httptest.NewServer((&door{tokens: tokens, hosts: []string{"Gateway.Example"}}).guard(routes))
 	t.Cleanup(func() { s.Close(); g.Close() })

@@ -72,7 +72,7 @@ func (m *Manager) Apply(config *mcpconfig.Config) {
 
 // Rotate tells the servers that secrets have changed, came or went: those that
 // could not be started are looked at. The others resolve theirs for each request.
-func (m *Manager) Rotate(changed func(key string) bool) { _ = m.set.Rotate(changed) }
+func (m *Manager) Rotate(changed func(server, key string) bool) { _ = m.set.Rotate(changed) }
 
 // Server returns a server by name, nil when there is none.
 func (m *Manager) Server(name string) *Server { return m.set.Server(name) }

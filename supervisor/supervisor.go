@@ -80,10 +80,10 @@ func (s *Supervisor) Apply(config *mcpconfig.Config) {
 	s.set.Apply(wanted, func(entry *mcpconfig.Server) *Server { return s.newServer(config.Dir, entry, "", nil) })
 }
 
-// Rotate tells the servers that secrets have changed, came or went: those that run
-// with one start again, and those that could not be started are looked at. It waits
-// for neither, and returns the names of the first.
-func (s *Supervisor) Rotate(changed func(key string) bool) []string { return s.set.Rotate(changed) }
+// Rotate tells the servers that secrets have changed, came or went; changed says whether a
+// key did so for a server. Those that run with one start again, and those that could not
+// be started are looked at. It waits for neither, and returns the names of the first.
+func (s *Supervisor) Rotate(changed func(server, key string) bool) []string { return s.set.Rotate(changed) }
 
 // Isolate keeps garra's environment from a server from the Apply on that has this entry,
 // until its text is another, whatever it says of that.

@@ -306,7 +306,7 @@ func TestSecretsOfAServer(t *testing.T) {
 		r.ready("other")
 		s, other := r.Server("s").Status().PID, r.Server("other").Status().PID
 		vault.rotate("changed-")
-		r.Rotate(func(key string) bool { return key == "KEY" })
+		r.Rotate(func(_, key string) bool { return key == "KEY" })
 		eventually(t, "the server runs with the new value", func() bool {
 			now := r.Server("s").Status()
 			return now.State == source.Ready && now.PID != s

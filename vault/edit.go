@@ -138,6 +138,6 @@ func find(entries map[string]*item, name string) (*item, error) {
 	}
 	return nil, &Error{
 		Kind: ErrNoKey, Message: fmt.Sprintf("the vault has no key %.150q", name),
-		Fix: "store it with: garra vault set KEY",
+		Fix: "`garra vault list` shows those it has",
 	}
 }

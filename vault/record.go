@@ -48,7 +48,7 @@ func (r record) note(path string, c *contents, accept bool) error {
 		return &Error{
 			Kind: ErrRollback, Path: path,
 			Message: fmt.Sprintf("this is generation %d of the vault, and there was %d already", c.generation, highest),
-			Fix:     "put the newer file back, or accept the older one with --accept-rollback",
+			Fix:     "put the newer file back, or accept the older one with `garra vault list --accept-rollback`",
 		}
 	}
 	seen.Generations[c.id] = c.generation

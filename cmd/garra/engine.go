@@ -221,13 +221,13 @@ func (e *engine) report(config *mcpconfig.Config) {
 			continue
 		}
 		event := e.log.Info()
-		switch f.Severity {
-		case mcpconfig.Error:
-			event = e.log.Error()
-		case mcpconfig.Warning:
-			event = e.log.Warn()
-		case mcpconfig.Info:
+		switch {
+		case f.Severity == mcpconfig.Info, e.brief && f.Code == mcpconfig.CodeEnvVaultUnavailable:
 			event = e.log.Debug()
+		case f.Severity == mcpconfig.Warning:
+			event = e.log.Warn()
+		case f.Severity == mcpconfig.Error:
+			event = e.log.Error()
 		}
 		event.Str("code", string(f.Code)).Str("server", f.Server).Msg(findingText(f))
 	}

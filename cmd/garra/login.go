@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,13 @@ func (g *globals) account(ctx context.Context, name string) (*oauth.Account, err
 	if message, fix := entry.Invalid(); message != "" {
 		return nil, &source.Failure{Code: source.ServerFailed, Server: name, Message: message, Fix: fix}
 	}
-	return remote.Account(ctx, entry, remote.Options{Host: envbuild.SystemHost(), Logins: loginsIn(places)})
+	options := remote.Options{Host: envbuild.SystemHost(), Logins: loginsIn(places), Redact: &g.secrets}
+	if slices.ContainsFunc(config.Secrets, func(use mcpconfig.SecretUse) bool { return use.Server == name }) {
+		held := g.heldSecrets(ctx, places, &config.Settings)
+		defer held.Close()
+		options.Secrets = held
+	}
+	return remote.Account(ctx, entry, options)
 }
 
 // builtIn is the entry of a server that the running gateway has and no file, such as

@@ -24,16 +24,16 @@ import (
 )
 
 // authServer is an MCP server with one tool, behind an authorization server. The
-// tool `seen` says which Authorization headers came, without hyphens, and `end` ends all tokens.
+// tool `seen` says which Authorization headers came, and `end` ends all tokens.
 func authServer(file string) {
-	s := &authserver.Server{Scopes: "read"}
+	s := &authserver.Server{Scopes: "read", Clients: map[string]string{"registered": "client-secret-9d1c"}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "protected", Version: "1"}, nil)
 	answer := func(text string) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 	}
 	mcp.AddTool(server, &mcp.Tool{Name: "seen"},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return answer(strings.ReplaceAll(strings.Join(s.Seen(), "\n"), "-", " ")) // else garra hides tokens
+			return answer(strings.Join(s.Seen(), "\n"))
 		})
 	mcp.AddTool(server, &mcp.Tool{Name: "end"},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {

@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 		"browse":     func() { os.Exit(browse(os.Args[1:])) },
 		"admin":      func() { os.Exit(admin(os.Args[1:])) },
 		"onterminal": func() { os.Exit(onTerminal(os.Args[1:])) },
+		"typed":      func() { os.Exit(typed(os.Args[1], os.Args[2:])) },
+		"garraia":    func() { os.Exit(garraiaVault(os.Args[1:])) },
 	})
 }
 
@@ -65,6 +67,9 @@ func garra() {
 //
 // and, for `exec`, `onterminal COMMAND…`, which runs a command with a terminal as
 // its standard output and standard error, and prints what the terminal got;
+// `typed FILE COMMAND…`, which does so with its standard input too, where it types
+// the lines of a file, one for each question; `garraia PASSPHRASE JSON`, which
+// prints a vault of GarraIA;
 // `authserver FILE`, which is an MCP server that wants OAuth, and writes its
 // address to a file; `admin METHOD PATH [BODY [IF-MATCH]]`, which makes a request to
 // the gateway over its socket; and `browse COMMAND…`, which runs a command and opens the

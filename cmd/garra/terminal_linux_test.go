@@ -3,11 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +35,72 @@ func onTerminal(args []string) int {
 	_, _ = io.Copy(os.Stdout, ours)
 	_ = cmd.Wait() // its error is the exit code
 	return cmd.ProcessState.ExitCode()
+}
+
+// typed runs a command with a new pseudo-terminal as all its standard streams, and
+// types the lines of a file there: one for each prompt, once the terminal doesn't show
+// what is typed. It prints what the terminal got and returns the command's exit code.
+func typed(file string, args []string) int {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ours, theirs, err := openTerminal()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "opening a terminal:", err)
+		return 1
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "starting the command:", err)
+		return 1
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the last process that has the terminal open; it is waited for
+		defer close(ended)
+		answer(ours, strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n"))
+	}()
+	_ = cmd.Wait() // its error is the exit code
+	theirs.Close() // after the command: a terminal without a user is an error to read
+	<-ended
+	return cmd.ProcessState.ExitCode()
+}
+
+// answer prints what a terminal gets until nobody has it open, and types the next line
+// whenever that ends in a prompt.
+func answer(terminal *os.File, lines []string) {
+	got := make([]byte, 4096)
+	for {
+		n, err := terminal.Read(got)
+		_, _ = os.Stdout.Write(got[:n])
+		if err != nil {
+			return
+		}
+		if len(lines) > 0 && bytes.HasSuffix(got[:n], []byte(": ")) && silent(terminal) {
+			_, _ = terminal.WriteString(strings.TrimSuffix(lines[0], "\n") + "\n")
+			lines = lines[1:]
+		}
+	}
+}
+
+// silent waits until a terminal doesn't show what is typed.
+func silent(terminal *os.File) bool {
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		settings, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+		if err == nil && settings.Lflag&unix.ECHO == 0 {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return false
+		}
+	}
 }
 
 // columnsVariable is how wide the terminals of a script are; they don't know by

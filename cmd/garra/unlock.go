@@ -37,7 +37,7 @@ func (g *globals) locksmith(ctx context.Context, options vault.Options, ask bool
 func (e *engine) newKeeper(env []string) *secrets.Keeper {
 	return secrets.New(secrets.Options{
 		Vault: e.smith.options, Env: env,
-		Rotated: func(changed func(key string) bool) []string {
+		Rotated: func(changed func(server, key string) bool) []string {
 			e.remote.Rotate(changed)
 			return e.supervisor.Rotate(changed)
 		},
@@ -50,9 +50,10 @@ func (e *engine) openVault(settings *mcpconfig.Settings) {
 	if e.smith.key == nil {
 		return
 	}
-	key, err := e.smith.key(settings)
+	err := lockMemory(settings)
+	key := vault.Key{}
 	if err == nil {
-		err = lockMemory(settings)
+		key, err = e.smith.key(settings)
 	}
 	switch {
 	case err == nil:
@@ -84,9 +85,10 @@ func (g *globals) heldSecrets(ctx context.Context, places place.Places, settings
 	if there, err := vault.Exists(options.Path); err != nil || !there {
 		return keeper
 	}
-	key, err := g.vaultKey(ctx, settings, false)
+	err := lockMemory(settings)
+	key := vault.Key{}
 	if err == nil {
-		err = lockMemory(settings)
+		key, err = g.vaultKey(ctx, settings, false)
 	}
 	switch {
 	case errors.Is(err, errNoPassphrase):

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,10 +119,15 @@ func (g *globals) applied(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the vault is written; telling the gateway: %w", err)
 	}
-	if len(restarted) > 0 {
-		fmt.Fprintf(g.err, "restarting, since they use it: %s\n", printable(strings.Join(restarted, ", ")))
-	}
+	g.sayRestarted(restarted)
 	return nil
+}
+
+// sayRestarted names the servers that the gateway restarts for another value.
+func (g *globals) sayRestarted(servers []string) {
+	if len(servers) > 0 {
+		fmt.Fprintf(g.err, "restarting, since they use it: %s\n", printable(strings.Join(servers, ", ")))
+	}
 }
 
 func newVaultInit(g *globals) *cobra.Command {
@@ -186,12 +192,15 @@ A key of the form mcp.SERVER.NAME is that server's own. Others are shared by nam
 --for. The running gateway uses the value at once, and restarts the servers that use it.
 
 Exit codes: 4 when the vault can't be opened.`,
+		Example: `  garra vault set mcp.github.TOKEN
+  garra vault set mcp.github.TOKEN < token.txt
+  garra vault set team.key --for github,jira`,
 		RunE: func(c *cobra.Command, args []string) error { return g.setSecret(c, args[0], &o) },
 	}
 	c.Flags().StringVar(&o.file, "file", "", "the `FILE` that holds the value")
 	c.Flags().StringSliceVar(&o.users, "for", nil, "the `SERVERS` that it is shared with, instead of those so far")
-	c.Flags().StringVar(&o.policy, "policy", "", "the `POLICY` for an answer that holds it: redact takes the "+
-		"secret out, block keeps the whole answer back")
+	c.Flags().StringVar(&o.policy, "policy", "", "the `POLICY` for answers that hold it: redact takes it out, "+
+		"block keeps the whole answer back")
 	return c
 }
 
@@ -234,40 +243,56 @@ func (g *globals) setSecret(c *cobra.Command, key string, o *vaultSetOptions) er
 	if err != nil {
 		return err
 	}
-	g.adviseOnKey(v, key)
+	fmt.Fprintf(g.err, "stored %s; %s\n", key, v.prospects(key))
 	return g.applied(ctx)
 }
 
-// adviseOnKey says what a key that was stored still needs to be of use.
-func (g *globals) adviseOnKey(v *opened, key string) {
-	entry, _ := v.Entry(key)
-	if _, _, owned := vault.Owner(key); !owned && len(entry.For) == 0 {
-		fmt.Fprintf(g.err, "no server may use it yet: share it with `garra vault share %s --for SERVER`\n", key)
+// prospects says who uses a key, or what is still needed for that.
+func (o *opened) prospects(key string) string {
+	entry, _ := o.Entry(key)
+	owner, _, owned := vault.Owner(key)
+	users := o.config.UsersOf(key)
+	unshared := slices.DeleteFunc(slices.Clone(users), entry.Allows)
+	switch {
+	case len(unshared) > 0:
+		return fmt.Sprintf("%s may not use it yet: share it with `garra vault share %s --for %s`",
+			printable(strings.Join(unshared, ", ")), key, strings.Join(append(unshared, entry.For...), ","))
+	case len(users) > 0:
+		return "used by " + printable(strings.Join(users, ", "))
+	case !owned && len(entry.For) == 0:
+		return fmt.Sprintf("no server may use it yet: share it with `garra vault share %s --for SERVER`", key)
+	case owned && len(entry.For) == 0:
+		return fmt.Sprintf("the server %s gets it where its entry says vault:%s", owner, key)
 	}
+	return "who may use it gets it where an entry says vault:" + key
 }
 
-// readValue reads the value of a key.
-func (g *globals) readValue(ctx context.Context, key, file string) ([]byte, error) {
-	if file == "" && isTerminal(g.in) {
-		return g.ask(ctx, "value of "+key+": ")
+// readValue reads the value of a key, which is not empty.
+func (g *globals) readValue(ctx context.Context, key, file string) (text []byte, err error) {
+	switch {
+	case file == "" && isTerminal(g.in):
+		text, err = g.ask(ctx, "value of "+key+": ")
+	case file == "", file == "-":
+		text, err = readSecret(g.in, maxSecretValue)
+	default:
+		text, err = readValueFile(file)
 	}
-	in := g.in
-	if file != "" && file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading the value: %w", err)
-		}
-		defer f.Close()
-		in = f
+	if err == nil && len(text) == 0 {
+		err = errors.New("it is empty; hand it over on standard input or in --file")
 	}
-	text, err := readSecret(in, maxSecretValue)
 	if err != nil {
-		return nil, fmt.Errorf("reading the value: %w", err)
-	}
-	if len(text) == 0 {
-		return nil, errors.New("reading the value: it is empty")
+		return nil, fmt.Errorf("reading the value of %s: %w", key, err)
 	}
 	return text, nil
+}
+
+func readValueFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readSecret(file, maxSecretValue)
 }
 
 func newVaultShare(g *globals) *cobra.Command {
@@ -283,15 +308,19 @@ Exit codes: 1 when there is no such key, 4 when the vault can't be opened.`,
 			if !c.Flags().Changed("for") {
 				return usageError(errors.New("say who may use it with --for SERVERS"))
 			}
-			return g.editVault(c.Context(), func(e *vault.Edit) error { return e.Share(args[0], users) })
+			said := args[0] + " is shared with nobody now"
+			if len(users) > 0 {
+				said = args[0] + " is shared with " + printable(strings.Join(users, ", "))
+			}
+			return g.editVault(c.Context(), said, func(e *vault.Edit) error { return e.Share(args[0], users) })
 		},
 	}
 	c.Flags().StringSliceVar(&users, "for", nil, "the `SERVERS`, separated by commas")
 	return c
 }
 
-// editVault changes the vault, and has the running gateway follow.
-func (g *globals) editVault(ctx context.Context, change func(*vault.Edit) error) error {
+// editVault changes the vault, says so, and has the running gateway follow.
+func (g *globals) editVault(ctx context.Context, said string, change func(*vault.Edit) error) error {
 	v, err := g.openVault(ctx, false)
 	if err != nil {
 		return err
@@ -300,6 +329,7 @@ func (g *globals) editVault(ctx context.Context, change func(*vault.Edit) error)
 	if err := v.Update(change); err != nil {
 		return err
 	}
+	fmt.Fprintln(g.err, said)
 	return g.applied(ctx)
 }
 
@@ -310,7 +340,7 @@ func newVaultDelete(g *globals) *cobra.Command {
 
 Exit codes: 1 when there is no such key, 4 when the vault can't be opened.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return g.editVault(c.Context(), func(e *vault.Edit) error { return e.Delete(args[0]) })
+			return g.editVault(c.Context(), "deleted "+args[0], func(e *vault.Edit) error { return e.Delete(args[0]) })
 		},
 	}
 }
@@ -401,9 +431,13 @@ Exit codes: 1 when no gateway runs, 4 when the passphrase is wrong or none is gi
 			if err != nil {
 				return asLocked(err)
 			}
-			_, err = client.UnlockVault(c.Context(), text)
+			restarted, err := client.UnlockVault(c.Context(), text)
 			if e, ok := errors.AsType[*adminapi.Error](err); ok && e.Code == adminapi.CodeVaultLocked {
 				return &exitError{exitLocked, err}
+			}
+			if err == nil {
+				fmt.Fprintln(g.err, "the vault is open; servers that wait for it start")
+				g.sayRestarted(restarted)
 			}
 			return err
 		},

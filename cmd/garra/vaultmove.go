@@ -28,7 +28,8 @@ func newVaultRekey(g *globals) *cobra.Command {
 		Use: "rekey", Short: "Encrypt the vault with another passphrase, or for other recipients", Args: exactArgs(0),
 		Long: `Writes the vault for another key: the recipients that config.yml names, when it names
 any; else another passphrase, from --new-passphrase-file, or standard input when that
-is no terminal, or asked for twice.
+is no terminal, or asked for twice. With --new-passphrase-file it is that passphrase,
+whatever config.yml names.
 
 A vault with a passphrase is opened with that, also when config.yml names an identity by
 now. A running gateway goes on with what it has read; unlock it before it reads the vault

@@ -60,9 +60,10 @@ func (s *Set[M]) Apply(entries []*mcpconfig.Server, create func(*mcpconfig.Serve
 }
 
 // Rotate tells the servers that secrets have other values than before, or came, or
-// went: those that run with one start again, and those that could not be started
-// are looked at. It waits for neither, and returns the names of the first, sorted.
-func (s *Set[M]) Rotate(changed func(key string) bool) (restarted []string) {
+// went; changed says whether a key did so for a server. Those that run with one start
+// again, and those that could not be started are looked at. It waits for neither, and
+// returns the names of the first, sorted.
+func (s *Set[M]) Rotate(changed func(server, key string) bool) (restarted []string) {
 	s.mu.RLock()
 	members := slices.Collect(maps.Values(s.members))
 	s.mu.RUnlock()
@@ -70,7 +71,7 @@ func (s *Set[M]) Rotate(changed func(key string) bool) (restarted []string) {
 		for _, server := range member.base().withForks() {
 			// An error means that the server goes.
 			_ = server.ask(context.Background(), func(o *owner) {
-				if o.rotate(changed) {
+				if o.rotate(func(key string) bool { return changed(o.entry.Name, key) }) {
 					restarted = append(restarted, o.entry.Name)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,15 +41,17 @@ type Options struct {
 	Vault vault.Options
 	// Env is garra's own environment, of which the commands of stores get a part.
 	Env []string
-	// Rotated is told that secrets have other values, came or went, and returns the
-	// servers that are restarted for that. It may be nil.
-	Rotated func(changed func(key string) bool) (restarted []string)
+	// Rotated is told that secrets have other values, came or went, or may be had by
+	// other servers: changed says whether a key did so for a server. It returns the
+	// servers that are restarted for that, and may be nil.
+	Rotated func(changed func(server, key string) bool) (restarted []string)
 }
 
 // A Keeper has the secrets of one configuration. It implements envbuild.Secrets and
 // is safe for concurrent use.
 type Keeper struct {
 	options Options
+	turning sync.Mutex // held while the vault is read or written again, so that each change is told once
 
 	mu     sync.Mutex // guards all below
 	vault  *vault.Vault
@@ -225,10 +228,11 @@ func (k *Keeper) Unlock(key vault.Key) (restarted []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if old != nil {
-		old.Close()
+	if old == nil {
+		return k.rotated(func(string, string) bool { return true }), nil
 	}
-	return k.rotated(func(string) bool { return true }), nil
+	defer old.Close()
+	return k.turned(values(old), values(v)), nil
 }
 
 // lockedBy says why the vault could not be opened.
@@ -236,11 +240,16 @@ func lockedBy(err error) error {
 	e := &Error{
 		Message: "the vault could not be opened: " + err.Error(), Fix: "open it with `garra vault unlock`", Cause: err,
 	}
-	if of, ok := errors.AsType[*vault.Error](err); ok {
-		e.Message = "the vault could not be opened: " + of.Message
-		if of.Fix != "" {
-			e.Fix = of.Fix
-		}
+	of, ok := errors.AsType[*vault.Error](err)
+	if !ok {
+		return e
+	}
+	e.Message = "the vault could not be opened: " + of.Message
+	switch {
+	case errors.Is(err, vault.ErrWrongPassphrase):
+		e.Fix = "open it with `garra vault unlock`, or start garra with what opens it"
+	case of.Fix != "":
+		e.Fix = of.Fix
 	}
 	return e
 }
@@ -279,42 +288,60 @@ func (k *Keeper) Update(change func(*vault.Edit) error) (restarted []string, err
 	return k.changing(v, func() error { return v.Update(change) })
 }
 
-// changing tells whose secrets change while something is done with the vault.
+// changing tells whom it concerns what changes while something is done with the vault.
 func (k *Keeper) changing(v *vault.Vault, do func() error) (restarted []string, err error) {
+	k.turning.Lock()
+	defer k.turning.Unlock()
 	before := values(v)
 	err = do()
-	after := values(v)
-	differ := make(map[string]bool)
+	return k.turned(before, values(v)), err
+}
+
+// turned tells whom a change of what the vault holds concerns, if anybody.
+func (k *Keeper) turned(before, after map[string]holding) []string {
+	keys := make(map[string]bool) // that came, went, have another value or other users
 	for name, now := range after {
 		if was, ok := before[name]; !ok || !was.same(now) {
-			differ[name] = true
+			keys[name] = true
 		}
 	}
 	for name := range before {
 		if _, ok := after[name]; !ok {
-			differ[name] = true
+			keys[name] = true
 		}
 	}
-	if len(differ) > 0 {
-		restarted = k.rotated(func(key string) bool { return differ[key] })
+	if len(keys) == 0 {
+		return nil
 	}
-	return restarted, err
+	return k.rotated(func(server, key string) bool {
+		was, now := before[key], after[key]
+		had, has := was.entry.Allows(server), now.entry.Allows(server)
+		return keys[key] && (had != has || has && (!was.sameValue(now) || was.entry.Policy != now.entry.Policy))
+	})
 }
 
-func (k *Keeper) rotated(changed func(key string) bool) []string {
+func (k *Keeper) rotated(changed func(server, key string) bool) []string {
 	if k.options.Rotated == nil {
 		return nil
 	}
 	return k.options.Rotated(changed)
 }
 
-// A holding is a value of the vault and who may have it.
+// A holding is a value of the vault and what is known of it; the zero value stands for
+// none.
 type holding struct {
 	value *vault.Secret
-	users string
+	entry vault.Entry
 }
 
-func (h holding) same(o holding) bool { return h.users == o.users && h.value.Equal(o.value) }
+// same reports whether nobody has to be told: a policy is looked up when it is needed.
+func (h holding) same(o holding) bool {
+	return slices.Equal(h.entry.For, o.entry.For) && h.sameValue(o)
+}
+
+func (h holding) sameValue(o holding) bool {
+	return h.value != nil && o.value != nil && h.value.Equal(o.value)
+}
 
 // values returns what a vault holds.
 func values(v *vault.Vault) map[string]holding {
@@ -324,7 +351,7 @@ func values(v *vault.Vault) map[string]holding {
 		if err != nil {
 			continue // it went meanwhile
 		}
-		all[entry.Name] = holding{value, strings.Join(entry.For, ",") + ";" + string(entry.Policy)}
+		all[entry.Name] = holding{value, entry}
 	}
 	return all
 }

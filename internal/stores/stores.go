@@ -158,24 +158,27 @@ func (s *Store) run(ctx context.Context, key string) ([]byte, error) {
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	alone(cmd)
 	err := cmd.Run()
-	out := stdout.Bytes()
-	switch {
-	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = fmt.Errorf("did not answer within %s", s.timeout)
-	case err != nil:
-		err = fmt.Errorf("has no %q: %s", key, complaint(err, stderr.Bytes()))
-	case stdout.over:
-		err = fmt.Errorf("has more than %d bytes for %q", maxSecret, key)
-	case len(trimEnd(out)) == 0:
-		err = fmt.Errorf("has an empty value for %q", key)
-	default:
-		return trimEnd(out), nil
-	}
-	clear(out)
-	return nil, &Error{
-		Store: s.name, Key: key, Message: err.Error(), Cause: err,
+	failure := &Error{
+		Store: s.name, Key: key, Cause: err,
 		Fix: "run `" + strings.Join(s.argv("KEY"), " ") + "` in a terminal to see what it says",
 	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		failure.Message, failure.Cause = fmt.Sprintf("did not answer within %s", s.timeout), ctx.Err()
+	case cmd.Process == nil && err != nil:
+		failure.Message = fmt.Sprintf("needs %q, which can't be run: %v", argv[0], err)
+		failure.Fix = "install it, or write its whole path as the store's command"
+	case err != nil:
+		failure.Message = fmt.Sprintf("has no %q: %s", key, complaint(err, stderr.kept))
+	case stdout.over:
+		failure.Message = fmt.Sprintf("has more than %d bytes for %q", maxSecret, key)
+	case len(trimEnd(stdout.kept)) == 0:
+		failure.Message = fmt.Sprintf("has an empty value for %q", key)
+	default:
+		return trimEnd(stdout.kept), nil
+	}
+	clear(stdout.kept)
+	return nil, failure
 }
 
 // argv is the command for one key.
@@ -211,20 +214,18 @@ func complaint(err error, stderr []byte) string {
 	return fmt.Sprintf("%q", last)
 }
 
-// limited keeps as much as it may of what is written.
+// limited keeps as much as it may of what is written. It has no method but Write:
+// io.Copy would prefer others, which know no limit.
 type limited struct {
-	bytes.Buffer
+	kept []byte
 	most int
 	over bool
 }
 
 // Write implements io.Writer.
 func (l *limited) Write(p []byte) (int, error) {
-	room := l.most - l.Len()
-	if len(p) > room {
-		l.over = true
-		l.Buffer.Write(p[:room])
-		return len(p), nil
-	}
-	return l.Buffer.Write(p)
+	room := min(len(p), l.most-len(l.kept))
+	l.over = l.over || room < len(p)
+	l.kept = append(l.kept, p[:room]...)
+	return len(p), nil
 }
