@@ -334,9 +334,9 @@ type holding struct {
 	entry vault.Entry
 }
 
-// same reports whether nobody has to be told: a policy is looked up when it is needed.
+// same reports whether nobody has to be told.
 func (h holding) same(o holding) bool {
-	return slices.Equal(h.entry.For, o.entry.For) && h.sameValue(o)
+	return h.entry.Policy == o.entry.Policy && slices.Equal(h.entry.For, o.entry.For) && h.sameValue(o)
 }
 
 func (h holding) sameValue(o holding) bool {

@@ -260,7 +260,7 @@ func TestRefreshTellsWhatChanged(t *testing.T) {
 	r.set("mcp.one.TOKEN", "1", "two")
 	r.refresh()
 	r.write(func(e *vault.Edit) error { return e.SetPolicy("team.key", vault.PolicyBlock) })
-	r.refresh()
+	r.refresh("two team.key") // which is held with the policy from then on
 	if !r.Blocked("team.key") || r.Blocked("mcp.one.TOKEN") || r.Blocked("no.such") {
 		t.Error("policies are not what was set")
 	}
