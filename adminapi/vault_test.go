@@ -87,7 +87,7 @@ func TestVaultRefuses(t *testing.T) {
 		code   string
 		fix    string
 	}{
-		{"a wrong passphrase", unlock, true, errors.New("it doesn't open"), CodeVaultLocked, ""},
+		{"a wrong passphrase", unlock, true, errors.New("it doesn't open"), CodeVaultLocked, "try again"},
 		{"another failure", unlock, false, advised{errors.New("it is damaged")}, "vault.refused", "do this"},
 		{"no advice", unlock, false, errors.New("it is damaged"), "vault.refused", ""},
 		{"what can't be read again", refresh, false, advised{errors.New("it is older")}, "vault.refused", "do this"},

@@ -171,11 +171,11 @@ func parseVariable(body string) (part, bool, error) {
 // parseSecret reads a reference to a secret. Its part names one of the vault by
 // its KEY, any other as STORE:KEY.
 func parseSecret(body string, stores []string) (part, bool, error) {
-	prefix, key, found := strings.Cut(body, ":")
-	ofVault := prefix+":" == secretPrefix
-	if !found || !ofVault && !slices.Contains(stores, prefix) || strings.HasPrefix(body, prefix+":-") {
+	prefix, ok := storeOf(body, stores)
+	if !ok {
 		return part{}, false, nil
 	}
+	ofVault, key := prefix+":" == secretPrefix, body[len(prefix)+1:]
 	fits := isKeyRune
 	if !ofVault {
 		fits = unicode.IsPrint
@@ -187,6 +187,22 @@ func parseSecret(body string, stores []string) (part, bool, error) {
 		key = body
 	}
 	return part{kind: secretPart, text: key}, true, nil
+}
+
+// storeOf returns the store that a reference begins with, "vault" for the vault. It
+// looks at the beginning alone, so that parsing takes linear time.
+func storeOf(body string, stores []string) (store string, ok bool) {
+	begins := func(store string) bool {
+		rest, found := strings.CutPrefix(body, store)
+		return found && strings.HasPrefix(rest, ":") && !strings.HasPrefix(rest, ":-")
+	}
+	if vault := strings.TrimSuffix(secretPrefix, ":"); begins(vault) {
+		return vault, true
+	}
+	if i := slices.IndexFunc(stores, begins); i >= 0 {
+		return stores[i], true
+	}
+	return "", false
 }
 
 func keyError(prefix, key string) *Error {

@@ -83,7 +83,9 @@ func (s *Supervisor) Apply(config *mcpconfig.Config) {
 // Rotate tells the servers that secrets have changed, came or went; changed says whether a
 // key did so for a server. Those that run with one start again, and those that could not
 // be started are looked at. It waits for neither, and returns the names of the first.
-func (s *Supervisor) Rotate(changed func(server, key string) bool) []string { return s.set.Rotate(changed) }
+func (s *Supervisor) Rotate(changed func(server, key string) bool) []string {
+	return s.set.Rotate(changed)
+}
 
 // Isolate keeps garra's environment from a server from the Apply on that has this entry,
 // until its text is another, whatever it says of that.

@@ -106,7 +106,7 @@ func (v *visit) rotate() {
 	var c *client
 	eventually(v.t, "the server has the other secret", func() bool {
 		c = v.connect("/mcp/full", v.tokens["client"])
-		said := textOf(c.call("env_backwards", map[string]any{"name": "TOKEN"}))
+		said := textOf(c.call("backwards_env", map[string]any{"name": "TOKEN"}))
 		backwards := []byte(next.value)
 		slices.Reverse(backwards)
 		if said == string(backwards) {
