@@ -4,7 +4,6 @@ package mcpconfig
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -100,12 +99,13 @@ func classify(inner string, closed bool, stores []string) (reference, bool) {
 
 // secretOf returns the reference that a text is as a whole, if it is one to a secret.
 func secretOf(text string, stores []string) (reference, bool) {
-	prefix, key, found := strings.Cut(text, ":")
-	switch {
-	case found && prefix == "vault":
+	if key, ok := strings.CutPrefix(text, "vault:"); ok {
 		return reference{secretReference, key}, !strings.HasPrefix(key, "-")
-	case found && slices.Contains(stores, prefix) && !strings.HasPrefix(key, "-"):
-		return reference{secretReference, text}, true
+	}
+	for _, store := range stores {
+		if strings.HasPrefix(text, store+":") && !strings.HasPrefix(text, store+":-") {
+			return reference{secretReference, text}, true
+		}
 	}
 	return reference{}, false
 }
