@@ -115,6 +115,12 @@ func (c *Client) UnlockVault(ctx context.Context, passphrase []byte) ([]string, 
 	return result.Restarted, err
 }
 
+// Vault returns what may be seen of the gateway's vault.
+func (c *Client) Vault(ctx context.Context) (info VaultInfo, err error) {
+	err = c.do(ctx, http.MethodGet, "/admin/vault", &info)
+	return info, err
+}
+
 // RefreshVault has the gateway read the vault again and returns the servers that are
 // restarted for that.
 func (c *Client) RefreshVault(ctx context.Context) ([]string, error) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/source"
@@ -25,6 +26,8 @@ type Editor interface {
 	Add(ctx context.Context, name string, fields []byte, o EditOptions) (EditResult, error)
 	// Change sets fields of a server; null removes one.
 	Change(ctx context.Context, name string, fields map[string]json.RawMessage, o EditOptions) (EditResult, error)
+	// MayRemove returns why Remove would fail, as far as that can be known.
+	MayRemove(ctx context.Context, name string, o EditOptions) error
 	// Remove takes a server out of the configuration.
 	Remove(ctx context.Context, name string, o EditOptions) (EditResult, error)
 	// Tag identifies the text of a server's entry; empty when there is none.
@@ -46,6 +49,8 @@ type EditOptions struct {
 type EditResult struct {
 	Moved   []MovedSecret `json:"moved"`
 	Removed []string      `json:"removed_secrets"`
+	// Warnings are what a person should know about the entry as it is now.
+	Warnings []string `json:"warnings"`
 }
 
 // A MovedSecret is one that the vault has now, with a reference in its place.
@@ -57,7 +62,8 @@ type MovedSecret struct {
 // A Created is the answer to a change: the server as it is now, and what was moved.
 type Created struct {
 	gateway.ServerInfo
-	Moved []MovedSecret `json:"moved"`
+	Moved    []MovedSecret `json:"moved"`
+	Warnings []string      `json:"warnings"`
 }
 
 // A Deleted is the answer to the removal of a server.
@@ -172,7 +178,9 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 func (a *API) edited(w http.ResponseWriter, status int, name string, result EditResult) {
 	detail, _ := a.Gateway.Detail(name)
 	w.Header().Set("ETag", `"`+a.Editor.Tag(name)+`"`)
-	writeJSON(w, status, Created{detail.ServerInfo, append([]MovedSecret{}, result.Moved...)})
+	writeJSON(w, status, Created{
+		detail.ServerInfo, append([]MovedSecret{}, result.Moved...), append([]string{}, result.Warnings...),
+	})
 }
 
 // patch changes fields of a server.
@@ -206,24 +214,21 @@ func (a *API) remove(w http.ResponseWriter, r *http.Request) error {
 	if a.Editor.Tag(name) == "" {
 		return unknown(name)
 	}
-	if o.Tag != "" && o.Tag != a.Editor.Tag(name) {
-		return conflict(name)
+	if err := a.Editor.MayRemove(r.Context(), name, o); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionTimeout)
 	defer cancel()
-	a.halt(ctx, name)
+	ran := a.halt(ctx, name)
 	result, err := a.Editor.Remove(ctx, name, o)
 	if err != nil {
+		if control, ok := a.Gateway.Source(name).(source.Controller); ok && ran {
+			_ = control.Start(ctx) // as it was; what comes of it shows in its state
+		}
 		return err
 	}
 	writeJSON(w, http.StatusOK, Deleted{name, true, append([]string{}, result.Removed...)})
 	return nil
-}
-
-// conflict is the error of a change of an entry that isn't what its client has seen.
-func conflict(name string) *Error {
-	return errorf(http.StatusPreconditionFailed, "config.changed", "read it again, and change that",
-		"the entry of server %q was changed by someone else", name)
 }
 
 // enable lets a server run, without garra's environment, and waits until it does.
@@ -237,25 +242,44 @@ func (a *API) enable(w http.ResponseWriter, r *http.Request, name string) error 
 	return a.perform(w, r, name, "start")
 }
 
-// disable stops a server for good.
+// disable stops a server for good, and waits until it is stopped.
 func (a *API) disable(w http.ResponseWriter, r *http.Request, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionTimeout)
 	defer cancel()
-	if a.Editor.Tag(name) == "" {
-		return unknown(name)
-	}
-	a.halt(ctx, name)
 	fields := map[string]json.RawMessage{"disabled": json.RawMessage("true")}
 	if _, err := a.Editor.Change(ctx, name, fields, a.editOptions(r)); err != nil {
 		return err
 	}
+	a.settled(ctx, name)
 	writeJSON(w, http.StatusOK, a.result(name))
 	return nil
 }
 
-// halt stops a server, if it runs.
-func (a *API) halt(ctx context.Context, name string) {
-	if control, ok := a.Gateway.Source(name).(source.Controller); ok {
-		_ = control.Stop(ctx) // one that is disabled or failed doesn't run
+// settled waits until a server that is being stopped is.
+func (a *API) settled(ctx context.Context, name string) {
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		src := a.Gateway.Source(name)
+		if src == nil || src.Status().State != source.Stopping {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
 	}
+}
+
+// halt stops a server, and reports whether it ran.
+func (a *API) halt(ctx context.Context, name string) (ran bool) {
+	src := a.Gateway.Source(name)
+	control, ok := src.(source.Controller)
+	if !ok {
+		return false
+	}
+	state := src.Status().State
+	_ = control.Stop(ctx) // one that is disabled or failed doesn't run
+	return state != source.Stopped && state != source.Disabled
 }

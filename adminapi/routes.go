@@ -28,12 +28,17 @@ type API struct {
 	// Loaded reports whether a configuration has been loaded.
 	Loaded func() bool
 	Vault  Vault
-	Editor Editor
+	// Refused returns why the files are not in force as they are now, empty when they
+	// are; nil is for always.
+	Refused func() string
+	Editor  Editor
 }
 
 // A Listing is all servers of the configuration.
 type Listing struct {
 	Servers []gateway.ServerInfo `json:"servers"`
+	// Refused is why the files are not in force as they are; empty when they are.
+	Refused string `json:"refused,omitempty"`
 }
 
 // A RestartResult is the answer to a start or restart.
@@ -65,6 +70,7 @@ func (a *API) routes(open *streams) http.Handler {
 	handle("POST /admin/mcp/{name}/{action}", RoleOperator, a.act)
 	handle("GET /admin/events", RoleViewer, open.track(a.events))
 	handle("POST /admin/reload", RoleOperator, a.reload)
+	handle("GET /admin/vault", RoleViewer, a.showVault)
 	handle("POST /admin/vault/unlock", RoleAdmin, a.unlockVault)
 	handle("POST /admin/vault/refresh", RoleOperator, a.refreshVault)
 	mcp := needsClient(a.Gateway.HTTP(principal))
@@ -93,7 +99,11 @@ func elsewhere(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error
 }
 
 func (a *API) list(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, Listing{a.Gateway.Servers()})
+	list := Listing{Servers: a.Gateway.Servers()}
+	if a.Refused != nil {
+		list.Refused = a.Refused()
+	}
+	writeJSON(w, http.StatusOK, list)
 	return nil
 }
 

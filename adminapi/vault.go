@@ -23,9 +23,33 @@ type Vault interface {
 	// passphrase is empty. It returns the servers that are restarted for that. Locked
 	// tells an error of the passphrase from others.
 	Unlock(ctx context.Context, passphrase []byte) (restarted []string, locked bool, err error)
+	// Unavailable returns the secrets that servers refer to and can't have; open tells
+	// whether the vault is.
+	Unavailable() (secrets []UnavailableSecret, open bool)
 	// Refresh reads the vault again, if it was written, and returns the servers that
 	// are restarted for that.
 	Refresh() (restarted []string, err error)
+}
+
+// An UnavailableSecret is one that a server refers to and can't have.
+type UnavailableSecret struct {
+	Server  string `json:"server"`
+	Key     string `json:"key"`
+	Message string `json:"message"`
+	Fix     string `json:"fix"`
+}
+
+// A VaultInfo is what may be seen of the gateway's vault.
+type VaultInfo struct {
+	Open        bool                `json:"open"`
+	Unavailable []UnavailableSecret `json:"unavailable"`
+}
+
+// showVault answers with what may be seen of the vault.
+func (a *API) showVault(w http.ResponseWriter, _ *http.Request) error {
+	secrets, open := a.Vault.Unavailable()
+	writeJSON(w, http.StatusOK, VaultInfo{open, append([]UnavailableSecret{}, secrets...)})
+	return nil
 }
 
 // unlockRequest is the body of a request to open the vault.
@@ -51,7 +75,7 @@ func (a *API) unlockVault(w http.ResponseWriter, r *http.Request) error {
 	restarted, locked, err := a.Vault.Unlock(r.Context(), []byte(body.Passphrase))
 	switch {
 	case locked:
-		return errorf(http.StatusUnprocessableEntity, "vault.locked", "try again", "%v", err)
+		return errorf(http.StatusUnprocessableEntity, "vault.locked", "", "%v", err)
 	case err != nil:
 		return vaultError(err)
 	}

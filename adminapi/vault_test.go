@@ -28,6 +28,10 @@ func (s *safe) Unlock(_ context.Context, passphrase []byte) ([]string, bool, err
 	return s.restarted, s.locked, s.err
 }
 
+func (s *safe) Unavailable() ([]UnavailableSecret, bool) {
+	return []UnavailableSecret{{Server: "one", Key: "k", Message: "it is not there", Fix: "store it"}}, true
+}
+
 func (s *safe) Refresh() ([]string, error) { return s.restarted, s.err }
 
 // newSafe serves a vault on a socket and returns a client for it.
@@ -87,7 +91,7 @@ func TestVaultRefuses(t *testing.T) {
 		code   string
 		fix    string
 	}{
-		{"a wrong passphrase", unlock, true, errors.New("it doesn't open"), CodeVaultLocked, "try again"},
+		{"a wrong passphrase", unlock, true, errors.New("it doesn't open"), CodeVaultLocked, ""},
 		{"another failure", unlock, false, advised{errors.New("it is damaged")}, "vault.refused", "do this"},
 		{"no advice", unlock, false, errors.New("it is damaged"), "vault.refused", ""},
 		{"what can't be read again", refresh, false, advised{errors.New("it is older")}, "vault.refused", "do this"},
@@ -170,4 +174,13 @@ func TestVaultOverAnAddress(t *testing.T) {
 func newVaultDoor(t *testing.T, tokens *Tokens, s *safe) string {
 	t.Helper()
 	return serveDoor(t, tokens, func(api *API) { api.Vault = s }).URL
+}
+
+func TestVaultIsShown(t *testing.T) {
+	s, client := newSafe(t)
+	list, _ := s.Unavailable()
+	info, err := client.Vault(t.Context())
+	if err != nil || !info.Open || !slices.Equal(info.Unavailable, list) {
+		t.Errorf("%+v, %v", info, err)
+	}
 }

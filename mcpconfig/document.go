@@ -98,7 +98,10 @@ func (d *Document) Bytes() []byte {
 func (d *Document) Hash() string { return d.saved }
 
 // Changed reports whether there is something to save.
-func (d *Document) Changed() bool { return d.src.hash != d.saved }
+func (d *Document) Changed() bool {
+	untouched := d.saved == "" && string(d.src.data) == emptyText(d.src.name) // there is no file, and need not be
+	return d.src.hash != d.saved && !untouched
+}
 
 // Has reports whether the file has an entry of that name, valid or not.
 func (d *Document) Has(server string) bool { return d.section().member(server) != nil }

@@ -415,6 +415,9 @@ func TestSaveConflicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := fresh.SetServer("a", []byte(`{"command": "x"}`)); err != nil {
+		t.Fatal(err)
+	}
 	writeFile(t, fresh.Path(), "")
 	if !conflict(fresh) {
 		t.Error("saved over a file that came to be")

@@ -131,6 +131,8 @@ type Store struct {
 	Command []string      // prints the secret; "{key}" in it is the KEY, else it is the last argument
 	Keyring string        // the service in the keyring of the operating system
 	Timeout time.Duration // of one command
+	// Invalid is set for one that can't be used: what refers to it can't be had.
+	Invalid bool
 }
 
 // Transport says how garra speaks to a server.

@@ -4,6 +4,7 @@ package mcpconfig
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,6 +38,8 @@ var (
 	bare = regexp.MustCompile(`^\$[A-Z][A-Z0-9_]+$`)
 	// vaultKey is the name of a key of the vault.
 	vaultKey = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+	// likelyWord is what may be meant as the beginning of a reference.
+	likelyWord = regexp.MustCompile(`^[a-zA-Z]{4,}$`)
 	// storeKey is a key of another store, with the store.
 	storeKey = regexp.MustCompile(`^[a-z][a-z0-9_-]*:[\pL\pM\pN\pP\pS ]+$`)
 )
@@ -52,6 +55,8 @@ func references(text string, whole bool, stores []string) []reference {
 	switch {
 	case isSecret && whole:
 		return []reference{secret}
+	case whole && misspelt(text, stores) != "":
+		return []reference{{brokenReference, misspelt(text, stores) + ":…"}}
 	case isSecret && secret.valid():
 		prefix, _, _ := strings.Cut(text, ":")
 		return []reference{{brokenReference, prefix + ":…"}}
@@ -91,6 +96,8 @@ func classify(inner string, closed bool, stores []string) (reference, bool) {
 		return reference{variableReference, inner}, true
 	case foreign.MatchString(inner):
 		return reference{brokenReference, "${" + foreign.FindString(inner) + "…"}, true
+	case closed && misspelt(inner, stores) != "":
+		return reference{brokenReference, "${" + misspelt(inner, stores) + ":…"}, true
 	case !closed && (hasDefault || variable.MatchString(inner)):
 		return reference{brokenReference, "${…"}, true
 	}
@@ -108,6 +115,17 @@ func secretOf(text string, stores []string) (reference, bool) {
 		}
 	}
 	return reference{}, false
+}
+
+// misspelt returns the word with which a text begins that is nearly that of a reference to a
+// secret: vualt:KEY. It is "" for any other text.
+func misspelt(text string, stores []string) string {
+	word, key, found := strings.Cut(text[:min(len(text), 200)], ":")
+	known := append([]string{"vault", "vaultfile"}, stores...)
+	if !found || !likelyWord.MatchString(word) || slices.Contains(known, word) || !vaultKey.MatchString(key) || Nearest(word, known) == "" {
+		return ""
+	}
+	return word
 }
 
 // fileSecret returns the reference to the secret in vaultfile:KEY, the path of a file as a value

@@ -27,6 +27,8 @@ func TestReferences(t *testing.T) {
 		"op://V/an item/x":       {{secretReference, "op://V/an item/x"}},
 		"x ${op:y}":              {{secretReference, "op:y"}},
 		"${pass:y} pass:y":       nil,
+		"vualt:mcp.s.K":          {{brokenReference, "vualt:…"}},
+		"${valut:K}":             {{brokenReference, "${valut:…"}},
 		"${env:A":                {{brokenReference, "${env:…"}},
 		"${input:key}":           {{brokenReference, "${input:…"}},
 		"${A":                    {{brokenReference, "${…"}},

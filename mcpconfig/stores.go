@@ -24,8 +24,8 @@ func reservedStores() []string {
 	return []string{"vault", "vaultfile", "env", "http", "https", "file", "input"}
 }
 
-// readStores reads the section that names stores of secrets, and leaves out those that are not
-// valid: what refers to them stays as it is written.
+// readStores reads the section that names stores of secrets. One that is not valid keeps its
+// name, so that a reference to it isn't taken for a text.
 func (l *loader) readStores(s *source) []Store {
 	section := s.root.member(storesSection)
 	if section == nil || section.value.kind == nullNode {
@@ -42,7 +42,8 @@ func (l *loader) readStores(s *source) []Store {
 		if m.invalid {
 			continue
 		}
-		if store, ok := l.readStore(s, m); ok {
+		store, ok := l.readStore(s, m)
+		if store.Invalid = !ok; ok || !slices.Contains(reservedStores(), store.Name) {
 			stores = append(stores, store)
 		}
 	}

@@ -4,6 +4,7 @@ package mcpconfig
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,7 +80,8 @@ func TestBadStores(t *testing.T) {
 		if len(config.Findings) == 0 || config.Findings[0].Code != want {
 			t.Errorf("%s: %v, want %s", text, config.Findings, want)
 		}
-		if len(config.Servers) != 1 || (want != CodeKeyUnknown && len(config.Settings.Stores) > 0) {
+		usable := slices.ContainsFunc(config.Settings.Stores, func(s Store) bool { return !s.Invalid })
+		if len(config.Servers) != 1 || usable != (text == `secrets: {op: {command: [a], timout: 1}}`) {
 			t.Errorf("%s: servers %v, stores %v", text, config.Servers, config.Settings.Stores)
 		}
 	}

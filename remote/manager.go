@@ -70,6 +70,9 @@ func (m *Manager) Apply(config *mcpconfig.Config) {
 	m.set.Apply(wanted, m.newServer)
 }
 
+// Renew starts the sessions of those servers again, and has those looked at that have none.
+func (m *Manager) Renew(names []string, why string) { m.set.Renew(names, why) }
+
 // Rotate tells the servers that secrets have changed, came or went: those that
 // could not be started are looked at. The others resolve theirs for each request.
 func (m *Manager) Rotate(changed func(server, key string) bool) { _ = m.set.Rotate(changed) }

@@ -32,7 +32,9 @@ func TestFilesExpandAlike(t *testing.T) {
 	if err != nil || len(config.Servers) != 2 {
 		t.Fatalf("%v: %v", err, config.Findings)
 	}
-	host := envbuild.Host{Env: []string{"PATH=/bin", "SH=sh", "DIR=" + dir, "TOKEN=t-o-k-e-n"}, Home: dir, GOOS: "linux"}
+	host := envbuild.Host{
+		Env: []string{"PATH=/bin", "SH=sh", "DIR=" + dir, "TOKEN=t-o-k-e-n"}, Home: dir, GOOS: "linux",
+	}
 	vault := &secrets{text: "same"}
 	vault.unlock()
 	var built []*envbuild.Spec

@@ -87,6 +87,10 @@ func (s *Supervisor) Rotate(changed func(server, key string) bool) []string {
 	return s.set.Rotate(changed)
 }
 
+// Renew starts those of the servers again that run, and has those looked at that could
+// not be started.
+func (s *Supervisor) Renew(names []string, why string) { s.set.Renew(names, why) }
+
 // Isolate keeps garra's environment from a server from the Apply on that has this entry,
 // until its text is another, whatever it says of that.
 func (s *Supervisor) Isolate(entry *mcpconfig.Server) error {

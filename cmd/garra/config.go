@@ -76,7 +76,10 @@ func (g *globals) check(ctx context.Context, strict bool) (*checkReport, error) 
 	if err != nil {
 		return nil, err
 	}
-	held := checked{g.heldSecrets(ctx, places, &config.Settings)}
+	held, err := g.checkedSecrets(ctx, places, &config.Settings)
+	if err != nil {
+		return nil, err
+	}
 	defer held.Close()
 	remembered, err := readIsolated(places)
 	if err != nil {

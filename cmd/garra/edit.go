@@ -158,6 +158,9 @@ func (g *globals) addServer(ctx context.Context, name string, d *entryDraft) err
 	for _, m := range created.Moved {
 		fmt.Fprintf(g.err, "%s is in the vault now, as %s\n", m.Field, m.Key)
 	}
+	for _, w := range created.Warnings {
+		fmt.Fprintln(g.err, "warning: "+printable(w))
+	}
 	_, err = fmt.Fprintf(g.out, "added %s to %s: it is %s\n", name, mcpconfig.ServersFile, created.State)
 	return err
 }
@@ -187,6 +190,9 @@ func (g *globals) printMoves(result *edits.Result) {
 		fmt.Fprintf(g.err, "%s: %s of %s holds a secret beside references and stays; store it with `garra vault set`, "+
 			"and refer to it\n", m.File, printable(m.Field), m.Server)
 	}
+	for _, f := range result.Findings {
+		fmt.Fprintln(g.err, "warning: "+printable(findingText(f)))
+	}
 	if len(result.Removed) > 0 {
 		fmt.Fprintf(g.err, "removed from the vault: %s\n", strings.Join(result.Removed, ", "))
 	}
@@ -207,7 +213,11 @@ func (g *globals) ownEditor(
 	defer own.close()
 	result, err := change(editorIn(places, own, allowPlaintext))
 	if err != nil {
-		return nil, asEditExit(editError("", err))
+		answer := editError("", err)
+		if e, ok := errors.AsType[*adminapi.Error](answer); ok && e.Code == adminapi.CodeVaultLocked {
+			e.Fix = "" // the message says what this command needs
+		}
+		return nil, asEditExit(answer)
 	}
 	return result, nil
 }

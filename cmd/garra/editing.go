@@ -63,6 +63,16 @@ func (e editing) Remove(ctx context.Context, name string, o adminapi.EditOptions
 	return e.done(ctx, name, result, err, o)
 }
 
+// MayRemove implements adminapi.Editor.
+func (e editing) MayRemove(_ context.Context, name string, o adminapi.EditOptions) error {
+	editor := e.editor(o)
+	editor.Dry = true
+	if _, err := editor.Remove(name, o.Tag); err != nil {
+		return editError(name, err)
+	}
+	return nil
+}
+
 // Tag implements adminapi.Editor.
 func (e editing) Tag(name string) string {
 	if server, ok := e.current().Entry(name); ok {
@@ -92,6 +102,9 @@ func (e editing) done(
 	of := adminapi.EditResult{Removed: result.Removed}
 	for _, m := range result.Moved {
 		of.Moved = append(of.Moved, adminapi.MovedSecret{Field: m.Field, Key: m.Key})
+	}
+	for _, f := range result.Findings {
+		of.Warnings = append(of.Warnings, findingText(f))
 	}
 	return of, nil
 }

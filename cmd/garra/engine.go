@@ -46,6 +46,7 @@ type engine struct {
 	applied    func(*mcpconfig.Config)       // told of each configuration in force, under mu; nil for nobody
 	brief      bool                          // for one command, which itself says what fails
 	only       string                        // the one server that it runs; empty for all
+	refused    atomic.Pointer[string]        // why the files are not in force; nil when they are
 	closing    atomic.Bool                   // what fails from now on, fails for that reason
 
 	mu       sync.Mutex        // held while a configuration is applied; guards all below
@@ -143,7 +144,7 @@ func (e *engine) load() error {
 	if err := e.refusal(config); err != nil {
 		return err
 	}
-	e.keeper.Configure(config.Settings.Stores)
+	stores := e.keeper.Configure(config.Settings.Stores)
 	if e.config == nil {
 		e.openVault(&config.Settings)
 	}
@@ -164,11 +165,44 @@ func (e *engine) load() error {
 		return lifecycle.NewInvalid(entry, source.Hooks{Event: e.tell}) // report has logged it
 	})
 	e.gateway.Apply(config, e.source)
+	if e.config != nil {
+		e.renew(config, stores)
+	}
 	e.config = config
 	if e.applied != nil {
 		e.applied(config)
 	}
 	return nil
+}
+
+// renew starts those servers again whose entries refer to stores that have changed.
+func (e *engine) renew(config *mcpconfig.Config, stores []string) {
+	var names []string
+	for _, use := range config.Secrets {
+		store, _, _ := strings.Cut(use.Key, ":")
+		if strings.Contains(use.Key, ":") && slices.Contains(stores, store) && !slices.Contains(names, use.Server) {
+			names = append(names, use.Server)
+		}
+	}
+	for _, server := range config.Servers { // what a store that went leaves looks like a text
+		if usesAny(e.source(server.Name), stores) && !slices.Contains(names, server.Name) {
+			names = append(names, server.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	why := fmt.Sprintf("the section secrets says something else of %s", strings.Join(stores, ", "))
+	e.supervisor.Renew(names, why)
+	e.remote.Renew(names, why)
+}
+
+// usesAny reports whether a server was started with a secret of one of the stores.
+func usesAny(src source.Source, stores []string) bool {
+	return src != nil && slices.ContainsFunc(src.Status().Secrets, func(key string) bool {
+		store, _, ok := strings.Cut(key, ":")
+		return ok && slices.Contains(stores, store)
+	})
 }
 
 // unparsable is the error for files that can't be parsed, with what is wrong.

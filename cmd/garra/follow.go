@@ -22,8 +22,11 @@ func (e *engine) reload(context.Context) error {
 	before := e.current()
 	err := e.load()
 	event := adminapi.Event{Kind: "config", Message: "the configuration was applied"}
+	e.refused.Store(nil)
 	switch gone := removed(before, e.current()); {
 	case err != nil:
+		why := err.Error()
+		e.refused.Store(&why)
 		event.Message = "the configuration was refused, the last one stays: " + err.Error()
 		e.log.Error().Err(err).Msg("configuration refused, the last one stays")
 	case len(gone) > 0:
@@ -35,6 +38,14 @@ func (e *engine) reload(context.Context) error {
 	}
 	e.publish(event)
 	return err
+}
+
+// whyRefused is why the files are not in force as they are, empty when they are.
+func (e *engine) whyRefused() string {
+	if why := e.refused.Load(); why != nil {
+		return *why
+	}
+	return ""
 }
 
 // removed are the names of files that one configuration has and the next has not.

@@ -135,6 +135,10 @@ func (g *globals) list(ctx context.Context) (list adminapi.Listing, err error) {
 
 func (g *globals) printServers(list adminapi.Listing) error {
 	servers := list.Servers
+	if list.Refused != "" {
+		fmt.Fprintf(g.err, "the files were changed and are refused; what was in force before stays: %s\n",
+			printable(list.Refused))
+	}
 	if len(servers) == 0 {
 		places, err := g.places()
 		if err != nil {

@@ -54,6 +54,15 @@ func takePassphrase() (given handed) {
 var errNoPassphrase = errors.New("nobody has given the vault's passphrase: set " + passphraseFile +
 	" or " + passphraseVariable)
 
+// A passphraseError is why the passphrase that somebody has given can't be had.
+type passphraseError struct{ cause error }
+
+// Error implements error.
+func (e *passphraseError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *passphraseError) Unwrap() error { return e.cause }
+
 // readPassphrase returns the passphrase from the first source that has one, and which
 // that is. The error is errNoPassphrase when there is none.
 func (g *globals) readPassphrase() (text []byte, from string, err error) {
@@ -62,13 +71,17 @@ func (g *globals) readPassphrase() (text []byte, from string, err error) {
 	}
 	path := os.Getenv(passphraseFile)
 	if path != "" {
-		text, err = readPrivate(path)
+		if text, err = readPrivate(path); err != nil {
+			err = &passphraseError{fmt.Errorf("%s: %w", passphraseFile, err)}
+		}
 		return text, passphraseFile + "=" + path, err
 	}
 	if folder := os.Getenv("CREDENTIALS_DIRECTORY"); folder != "" {
 		path = filepath.Join(folder, passphraseCred)
 		if _, err := os.Stat(path); err == nil {
-			text, err = readPrivate(path)
+			if text, err = readPrivate(path); err != nil {
+				err = &passphraseError{err}
+			}
 			return text, "the credential " + passphraseCred, err
 		}
 	}

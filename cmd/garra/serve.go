@@ -200,7 +200,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	defer os.Remove(d.places.Socket)
 	server := adminapi.NewServer(&adminapi.API{
 		Gateway: d.gateway, Reload: d.reload, Events: d.events, Loaded: d.loaded.Load,
-		Vault: unlocking{d.engine}, Editor: editing{d.engine},
+		Vault: unlocking{d.engine}, Editor: editing{d.engine}, Refused: d.whyRefused,
 	})
 	if err := d.load(); err != nil {
 		socket.Close()

@@ -73,8 +73,15 @@ func (e *engine) openVault(settings *mcpconfig.Settings) {
 
 // vaultTrouble tells of a vault that can't be read.
 func (e *engine) vaultTrouble(err error) {
-	e.happened(source.Event{Kind: source.EventWarning, Message: "the vault can't be read: " + err.Error()})
+	message := "the vault can't be read: " + err.Error()
+	if errors.Is(err, vault.ErrWrongPassphrase) && e.keeper.Usable() == nil {
+		message = otherKey
+	}
+	e.happened(source.Event{Kind: source.EventWarning, Message: message})
 }
+
+// otherKey says that the vault was written for another key while it was open.
+const otherKey = "the vault has another passphrase now; what was read before stays until `garra vault unlock` opens it"
 
 // heldSecrets are the secrets that can be had here and now, without asking a person.
 func (g *globals) heldSecrets(ctx context.Context, places place.Places, settings *mcpconfig.Settings) *secrets.Keeper {
@@ -105,8 +112,40 @@ func (g *globals) heldSecrets(ctx context.Context, places place.Places, settings
 	return keeper
 }
 
-// checked are secrets for a check, which doesn't ask the stores for theirs.
-type checked struct{ *secrets.Keeper }
+// checked are secrets for a check: whether they can be had, and none of them.
+type checked struct {
+	*secrets.Keeper
+	gateway map[mcpconfig.SecretUse]error // what the running one can't have, by server and key; nil without it
+}
+
+// checkedSecrets are those that the running gateway has open, where this command itself
+// can't look into the vault, and else those that can be had here and now.
+func (g *globals) checkedSecrets(
+	ctx context.Context, places place.Places, settings *mcpconfig.Settings,
+) (checked, error) {
+	held := checked{Keeper: g.heldSecrets(ctx, places, settings)}
+	client, err := g.running(ctx)
+	if client == nil || err != nil || held.Usable() == nil {
+		return held, err
+	}
+	info, err := client.Vault(ctx)
+	if err != nil || !info.Open {
+		return held, err
+	}
+	held.gateway = make(map[mcpconfig.SecretUse]error)
+	for _, u := range info.Unavailable {
+		held.gateway[mcpconfig.SecretUse{Server: u.Server, Key: u.Key}] = &secrets.Error{Message: u.Message, Fix: u.Fix}
+	}
+	return held, nil
+}
+
+// Check returns why a server can't have a secret, or nil.
+func (c checked) Check(server, key string) error {
+	if c.gateway == nil {
+		return c.Keeper.Check(server, key)
+	}
+	return c.gateway[mcpconfig.SecretUse{Server: server, Key: key}]
+}
 
 // Secret implements envbuild.Secrets: it returns none, and why there is none.
 func (c checked) Secret(_ context.Context, server, key string) (string, error) {
@@ -135,10 +174,32 @@ func (u unlocking) Unlock(_ context.Context, passphrase []byte) (restarted []str
 	return restarted, errors.Is(err, vault.ErrWrongPassphrase), err
 }
 
+// Unavailable implements adminapi.Vault.
+func (u unlocking) Unavailable() (list []adminapi.UnavailableSecret, open bool) {
+	for _, use := range u.current().Secrets {
+		err := u.keeper.Check(use.Server, use.Key)
+		if err == nil {
+			continue
+		}
+		of := adminapi.UnavailableSecret{Server: use.Server, Key: use.Key, Message: err.Error()}
+		if advised, ok := errors.AsType[interface {
+			error
+			Advice() string
+		}](err); ok {
+			of.Fix = advised.Advice()
+		}
+		list = append(list, of)
+	}
+	return list, u.keeper.Usable() == nil
+}
+
 // Refresh implements adminapi.Vault.
 func (u unlocking) Refresh() ([]string, error) {
 	restarted, err := u.keeper.Refresh()
-	if err != nil {
+	switch {
+	case errors.Is(err, vault.ErrWrongPassphrase):
+		return nil, errors.New(otherKey)
+	case err != nil:
 		return nil, fmt.Errorf("reading the vault: %w", err)
 	}
 	return restarted, nil

@@ -102,7 +102,8 @@ func (g *globals) vaultPlace() (*mcpconfig.Config, place.Places, error) {
 // asLocked gives an error the exit code of a vault that could not be opened, when it
 // means that.
 func asLocked(err error) error {
-	if errors.Is(err, vault.ErrWrongPassphrase) || errors.Is(err, errNoPassphrase) {
+	_, unreadable := errors.AsType[*passphraseError](err)
+	if unreadable || errors.Is(err, vault.ErrWrongPassphrase) || errors.Is(err, errNoPassphrase) {
 		return &exitError{exitLocked, err}
 	}
 	return err
@@ -116,17 +117,19 @@ func (g *globals) applied(ctx context.Context) error {
 		return err
 	}
 	restarted, err := client.RefreshVault(ctx)
-	if err != nil {
-		return fmt.Errorf("the vault is written; telling the gateway: %w", err)
+	if err != nil { // what was asked for is done
+		fmt.Fprintf(g.err, "the vault is written, and the gateway goes on as before: %s\n", printable(err.Error()))
+		return nil
 	}
 	g.sayRestarted(restarted)
 	return nil
 }
 
-// sayRestarted names the servers that the gateway restarts for another value.
+// sayRestarted names the servers that the gateway ends for what has changed.
 func (g *globals) sayRestarted(servers []string) {
 	if len(servers) > 0 {
-		fmt.Fprintf(g.err, "restarting, since they use it: %s\n", printable(strings.Join(servers, ", ")))
+		fmt.Fprintf(g.err, "these use it, and are started again if they can be: %s\n",
+			printable(strings.Join(servers, ", ")))
 	}
 }
 
@@ -371,7 +374,7 @@ Exit codes: 4 when the vault can't be opened.`,
 				return err
 			}
 			defer v.Close()
-			lines := vaultLines(v)
+			lines := g.vaultLines(c.Context(), v)
 			if asJSON {
 				return g.writeJSON(map[string]any{"keys": lines})
 			}
@@ -383,11 +386,32 @@ Exit codes: 4 when the vault can't be opened.`,
 	return c
 }
 
-func vaultLines(v *opened) []vaultLine {
-	lines := []vaultLine{}
+// users are the servers that refer to a key, in their entries or in what they were
+// started with, such as an env file.
+func (g *globals) users(ctx context.Context, v *opened) func(key string) []string {
+	running := make(map[string][]string)
+	client, err := g.running(ctx)
+	if client != nil && err == nil {
+		list, _ := client.List(ctx) // without it there is what the files say
+		for _, server := range list.Servers {
+			detail, _ := client.Detail(ctx, server.Name, false)
+			for _, key := range detail.Secrets {
+				running[key] = append(running[key], server.Name)
+			}
+		}
+	}
+	return func(key string) []string {
+		all := append(v.config.UsersOf(key), running[key]...)
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+}
+
+func (g *globals) vaultLines(ctx context.Context, v *opened) []vaultLine {
+	lines, users := []vaultLine{}, g.users(ctx, v)
 	for _, entry := range v.Entries() {
 		line := vaultLine{
-			Name: entry.Name, UsedBy: v.config.UsersOf(entry.Name), For: append([]string{}, entry.For...),
+			Name: entry.Name, UsedBy: users(entry.Name), For: append([]string{}, entry.For...),
 			Policy: string(entry.Policy),
 		}
 		if line.Policy == "" {

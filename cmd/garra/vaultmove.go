@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -118,7 +119,8 @@ func (g *globals) newPassphrase(ctx context.Context, file string) ([]byte, error
 // An exportedSecret is one secret of an export. A file to import may have the value
 // alone in its place.
 type exportedSecret struct {
-	Value  string       `json:"value"`
+	Value  string       `json:"value,omitempty"`
+	Base64 []byte       `json:"base64,omitempty"` // in the place of Value for what is no UTF-8
 	For    []string     `json:"for,omitempty"`
 	Policy vault.Policy `json:"policy,omitempty"`
 }
@@ -137,7 +139,8 @@ func newVaultExport(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "export", Short: "Write all secrets out, unencrypted", Args: exactArgs(0),
 		Long: `Writes all secrets as JSON, unencrypted, to --out (which gets mode 0600) or to standard
-output: {"KEY": {"value", "for", "policy"}}. garra vault import --from json reads it. It
+output: {"KEY": {"value", "for", "policy"}}, with "base64" in the place of "value" for what
+is no text. garra vault import --from json reads it. It
 writes to a terminal only with --reveal.
 
 Exit codes: 4 when the vault can't be opened.`,
@@ -169,7 +172,11 @@ func (g *globals) export(v *vault.Vault, out string) error {
 		if err != nil {
 			return err
 		}
-		all[entry.Name] = exportedSecret{text, entry.For, entry.Policy}
+		of := exportedSecret{Value: text, For: entry.For, Policy: entry.Policy}
+		if !utf8.ValidString(text) {
+			of.Value, of.Base64 = "", []byte(text)
+		}
+		all[entry.Name] = of
 	}
 	if out == "" {
 		return g.writeJSON(all)
@@ -298,10 +305,10 @@ func readExported(data []byte) (map[string]taken, error) {
 	}
 	secrets := make(map[string]taken)
 	for name, of := range all {
-		if of.Value == "" {
+		if of.Value == "" && len(of.Base64) == 0 {
 			return nil, fmt.Errorf("the key %q has no value", name)
 		}
-		sealed, err := vault.Seal([]byte(of.Value))
+		sealed, err := vault.Seal(append([]byte(of.Value), of.Base64...))
 		if err != nil {
 			return nil, err
 		}

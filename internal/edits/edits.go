@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/garraia/garra/internal/filelock"
 	"github.com/garraia/garra/mcpconfig"
@@ -33,11 +34,25 @@ var (
 // A Refused change is one whose result is no valid entry.
 type Refused struct{ Findings mcpconfig.Findings }
 
-// Error says what is wrong first.
-func (r *Refused) Error() string { return r.Findings[0].Message }
+// Error says all that is wrong, the reason first.
+func (r *Refused) Error() string {
+	texts := make([]string, len(r.Findings))
+	for i, f := range r.Findings {
+		texts[i] = f.Message
+	}
+	return strings.Join(texts, "; ")
+}
 
-// Advice says what to do about that.
-func (r *Refused) Advice() string { return r.Findings[0].Fix }
+// Advice says what to do about it.
+func (r *Refused) Advice() string {
+	var texts []string
+	for _, f := range r.Findings {
+		if f.Fix != "" && !slices.Contains(texts, f.Fix) {
+			texts = append(texts, f.Fix)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
 
 // A Locked change needs the vault, which can't be had.
 type Locked struct {
@@ -68,6 +83,8 @@ type Editor struct {
 	Vault Vault
 	// AllowPlaintext leaves secrets in the files, where there is no vault to move them to.
 	AllowPlaintext bool
+	// Dry finds out whether a change can be made, and makes none. It is for Remove.
+	Dry bool
 }
 
 // A Move is a secret that was moved to the vault.
@@ -84,6 +101,8 @@ type Result struct {
 	Moved   []Move
 	Left    []Move   // secrets that stay in the files, since they are mixed with references; without Key
 	Removed []string // keys of the vault
+	// Findings are what a person should know about the entry as it is now.
+	Findings mcpconfig.Findings
 }
 
 // Tag identifies the text of an entry, for [Editor.Change] and [Editor.Remove].
@@ -148,6 +167,9 @@ func (e *Editor) Remove(name, tag string) (*Result, error) {
 				}
 			}
 		}
+		if e.Dry {
+			return nil
+		}
 		if err := errors.Join(s.general.Save(), s.servers.Save()); err != nil || why != nil {
 			return err
 		}
@@ -170,13 +192,33 @@ func (e *Editor) Import() (*Result, error) {
 		}
 		for _, server := range s.config.Entries() {
 			s.edited = s.document(server.Origin.File)
-			if err := e.move(s, server, nil, result); err != nil {
+			if err := e.moveAll(s, server, result); err != nil {
 				return err
 			}
 		}
 		return errors.Join(s.general.Save(), s.servers.Save())
 	})
 	return result, err
+}
+
+// moveAll moves all secrets of an entry: one of them may have hidden another in the same
+// value.
+func (e *Editor) moveAll(s *session, server *mcpconfig.Server, result *Result) error {
+	for {
+		moved, left := len(result.Moved), len(result.Left)
+		if err := e.move(s, server, nil, result); err != nil {
+			return err
+		}
+		config, err := s.edited.Config()
+		if err != nil || len(result.Moved) == moved {
+			return err
+		}
+		next, ok := config.Entry(server.Name)
+		if !ok || len(next.Plaintext()) == 0 {
+			return nil
+		}
+		server, result.Left = next, result.Left[:left] // what is left is found again
+	}
 }
 
 // change makes a change that leaves a valid entry of that name.
@@ -199,6 +241,9 @@ func (e *Editor) change(name string, edit func(*session) error) (*Result, error)
 			return err
 		}
 		if result.Server, err = s.valid(name); err != nil {
+			return err
+		}
+		if result.Findings, err = s.warnings(name); err != nil {
 			return err
 		}
 		if err := os.MkdirAll(e.Dir, 0o700); err != nil {
@@ -295,7 +340,23 @@ func (s *session) valid(name string) (*mcpconfig.Server, error) {
 	if len(wrong) == 0 {
 		return nil, fmt.Errorf("the name %q is none that a server can have", name)
 	}
+	for _, f := range config.Findings.Of(name) {
+		if f.Severity == mcpconfig.Warning { // such as a misspelt field, which may be the reason
+			wrong = append(wrong, f)
+		}
+	}
 	return nil, &Refused{wrong}
+}
+
+// warnings are what a person should know about the entry after the change.
+func (s *session) warnings(name string) (mcpconfig.Findings, error) {
+	config, err := s.edited.Config()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(config.Findings.Of(name), func(f mcpconfig.Finding) bool {
+		return f.Severity != mcpconfig.Warning
+	}), nil
 }
 
 func sortedKeys(fields map[string]json.RawMessage) []string {

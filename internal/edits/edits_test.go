@@ -239,7 +239,7 @@ func TestChange(t *testing.T) {
 		}
 	}
 	_, err = e.Change("s", "", fieldsOf(t, `{"command": "", "timeoutSecs": -1}`))
-	if refused, ok := errors.AsType[*Refused](err); !ok || len(refused.Findings) != 2 || refused.Advice() == "" {
+	if refused, ok := errors.AsType[*Refused](err); !ok || len(refused.Findings) < 2 || refused.Advice() == "" {
 		t.Errorf("two mistakes: %v", err)
 	}
 	if _, err := e.Change("s", "", fieldsOf(t, `{"nope": 1}`)); err == nil {
@@ -401,7 +401,7 @@ func compare(t *rapid.T, e *Editor, v *fileVault, model map[string]map[string]st
 		env := maps.Clone(s.Env)
 		for name, text := range env {
 			key := strings.TrimPrefix(text, "vault:")
-			if stored := v.text(key); text == "vault:mcp."+s.Name+"."+name && stored != "" {
+			if stored := v.text(key); strings.HasPrefix(text, "vault:mcp."+s.Name+"."+name) && stored != "" {
 				env[name] = strings.ReplaceAll(stored, "${", "$${") // as it was written
 			}
 		}

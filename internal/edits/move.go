@@ -91,26 +91,32 @@ func fresh(found []mcpconfig.Plaintext, before map[string]string) []mcpconfig.Pl
 	return added
 }
 
-// store puts secrets into the vault, as the server's own.
+// store puts secrets into the vault, as the server's own. A key that the entry referred to
+// before it was changed gets the new value; any other that is there already keeps its own.
 func (e *Editor) store(s *session, server string, found []mcpconfig.Plaintext) (transfers []transfer, err error) {
-	taken, err := s.referred(server)
-	if err != nil || len(found) == 0 {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	now, err := s.edited.Config()
+	if err != nil {
 		return nil, err
 	}
+	taken, before := referred(now, server), referred(s.config, server)
 	for _, p := range found {
 		value, err := vault.Seal([]byte(p.Secret))
 		if err != nil {
 			return nil, err
 		}
-		key := vault.OwnName(server, p.Key)
-		for n := 2; taken[key]; n++ {
-			key = vault.OwnName(server, p.Key+"_"+strconv.Itoa(n))
-		}
-		taken[key] = true
-		transfers = append(transfers, transfer{p, key, value})
+		transfers = append(transfers, transfer{Plaintext: p, value: value})
 	}
 	err = e.Vault.Update(func(edit *vault.Edit) error {
-		for _, t := range transfers {
+		for i := range transfers {
+			t := &transfers[i]
+			t.key = vault.OwnName(server, t.Key)
+			for n := 2; taken[t.key] || !before[t.key] && isOther(edit, t.key, t.value); n++ {
+				t.key = vault.OwnName(server, t.Key+"_"+strconv.Itoa(n))
+			}
+			taken[t.key] = true
 			if err := edit.Set(t.key, t.value); err != nil {
 				return fmt.Errorf("storing %s: %w", t.key, err)
 			}
@@ -120,17 +126,19 @@ func (e *Editor) store(s *session, server string, found []mcpconfig.Plaintext) (
 	return transfers, err
 }
 
-// referred are the keys that the entry refers to already: what they name stays.
-func (s *session) referred(server string) (map[string]bool, error) {
-	config, err := s.edited.Config()
-	if err != nil {
-		return nil, err
-	}
+// isOther reports whether the vault has another value under a key.
+func isOther(edit *vault.Edit, key string, value *vault.Secret) bool {
+	there, err := edit.Value(key)
+	return err == nil && !there.Equal(value)
+}
+
+// referred are the keys that an entry refers to.
+func referred(config *mcpconfig.Config, server string) map[string]bool {
 	keys := make(map[string]bool)
 	for _, use := range config.Secrets {
 		if use.Server == server {
 			keys[use.Key] = true
 		}
 	}
-	return keys, nil
+	return keys
 }

@@ -22,7 +22,7 @@ func disabledFailure(entry *mcpconfig.Server) *source.Failure {
 	return &source.Failure{
 		Code: source.ServerDisabled, Server: entry.Name,
 		Message: "the server is disabled in " + entry.Position("disabled").String(),
-		Fix:     "take that line out, or set it to enabled",
+		Fix:     "enable it with `garra mcp enable " + entry.Name + "`",
 	}
 }
 

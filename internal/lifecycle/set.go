@@ -81,6 +81,23 @@ func (s *Set[M]) Rotate(changed func(server, key string) bool) (restarted []stri
 	return slices.Compact(restarted)
 }
 
+// Renew starts those of the servers again that run, and has those looked at that could
+// not be started; why is what they are told. It waits for neither.
+func (s *Set[M]) Renew(names []string, why string) {
+	for _, name := range names {
+		s.mu.RLock()
+		member, ok := s.members[name]
+		s.mu.RUnlock()
+		if !ok {
+			continue
+		}
+		for _, server := range member.base().withForks() {
+			// An error means that the server goes.
+			_ = server.ask(context.Background(), func(o *owner) { o.renew(why) })
+		}
+	}
+}
+
 // removeAllBut lets all other servers go.
 func (s *Set[M]) removeAllBut(entries []*mcpconfig.Server) {
 	s.mu.Lock()

@@ -145,6 +145,17 @@ func (o *owner) rotate(changed func(key string) bool) bool {
 	return true
 }
 
+// renew starts a server again that runs, since what its entry refers to is another.
+func (o *owner) renew(why string) {
+	switch goal := o.goal(); {
+	case o.status.State == source.Failed:
+		o.in(0, func() { o.look(o.server.options.Recheck) })
+	case goal == source.Ready || goal == source.Starting:
+		o.warn("it is restarted, since " + why)
+		o.restart()
+	}
+}
+
 // quotes reports whether the server failed for something in a file, of which the
 // failure names the line.
 func (o *owner) quotes(file string) bool {

@@ -9,7 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -51,6 +53,7 @@ type Options struct {
 // is safe for concurrent use.
 type Keeper struct {
 	options Options
+	opening sync.Mutex // held while the vault is opened
 	turning sync.Mutex // held while the vault is read or written again, so that each change is told once
 
 	mu     sync.Mutex // guards all below
@@ -60,7 +63,9 @@ type Keeper struct {
 	seen   string                   // the stamp of the vault's file when it was looked at last
 	stores map[string]*stores.Store // by name
 	broken map[string]error         // stores that can't be used, and why
-	names  []string                 // of all stores
+	names  []string                 // of all stores, sorted
+	// configured are the stores as the configuration has them; nil before there is one.
+	configured map[string]mcpconfig.Store
 }
 
 // New returns a Keeper whose vault is locked, with no stores.
@@ -73,19 +78,49 @@ func New(options Options) *Keeper {
 }
 
 // Configure takes the stores of a configuration.
-func (k *Keeper) Configure(configured []mcpconfig.Store) {
+//
+// It returns the names of those that came, went, or are others than before. One that went
+// keeps its name, so that a reference to it doesn't become a text as long as garra runs.
+func (k *Keeper) Configure(configured []mcpconfig.Store) (changed []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.stores, k.broken, k.names = make(map[string]*stores.Store), make(map[string]error), nil
+	before := k.configured
+	if k.configured == nil {
+		k.stores, k.broken = make(map[string]*stores.Store), make(map[string]error)
+	}
+	k.configured = make(map[string]mcpconfig.Store)
 	for _, of := range configured {
-		k.names = append(k.names, of.Name)
-		store, err := stores.New(of, k.options.Env)
-		if err != nil {
-			k.broken[of.Name] = err
+		k.configured[of.Name] = of
+		if was, ok := before[of.Name]; ok && reflect.DeepEqual(was, of) {
 			continue
 		}
-		k.stores[of.Name] = store
+		changed = append(changed, of.Name)
+		delete(k.stores, of.Name)
+		delete(k.broken, of.Name)
+		if store, err := stores.New(of, k.options.Env); err != nil {
+			k.broken[of.Name] = err
+		} else {
+			k.stores[of.Name] = store
+		}
 	}
+	for name := range before {
+		if _, still := k.configured[name]; still {
+			continue
+		}
+		changed = append(changed, name)
+		delete(k.stores, name)
+		k.broken[name] = &Error{
+			Message: fmt.Sprintf("the store %q is no longer in config.yml", name),
+			Fix:     "name it in the section secrets again, or take the reference out",
+		}
+	}
+	k.names = slices.Sorted(maps.Keys(k.stores))
+	for name := range k.broken {
+		k.names = append(k.names, name)
+	}
+	slices.Sort(k.names)
+	slices.Sort(changed)
+	return changed
 }
 
 // Stores implements envbuild.Secrets.
@@ -151,7 +186,7 @@ func (k *Keeper) permitted(server, key string) (*vault.Vault, error) {
 	switch {
 	case ok && entry.Allows(server):
 		return v, nil
-	case owned && owner != server:
+	case ok && owned && owner != server:
 		return nil, &Error{
 			Message: fmt.Sprintf("the key belongs to the server %q", owner),
 			Fix:     fmt.Sprintf("share it with `garra vault share %s --for %s`", key, server),
@@ -161,7 +196,7 @@ func (k *Keeper) permitted(server, key string) (*vault.Vault, error) {
 			Message: "the vault has the key, and it is not shared with this server",
 			Fix:     fmt.Sprintf("share it with `garra vault share %s --for %s`", key, server),
 		}
-	case owned:
+	case owned && owner == server:
 		return nil, &Error{
 			Message: "the vault has no such key", Fix: fmt.Sprintf("store it with `garra vault set %s`", key),
 		}
@@ -214,6 +249,8 @@ func (k *Keeper) Blocked(key string) bool {
 // open stays so when the key is wrong. Errors are those of [vault.Open]; the servers
 // are told the same until it is opened. Restarted are the servers that are restarted.
 func (k *Keeper) Unlock(key vault.Key) (restarted []string, err error) {
+	k.opening.Lock() // opening takes memory by the hundred megabytes
+	defer k.opening.Unlock()
 	now := stamp(k.options.Vault.Path)
 	v, err := vault.Open(k.options.Vault, key)
 	k.mu.Lock()

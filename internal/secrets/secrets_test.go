@@ -172,7 +172,7 @@ func TestWhoMayHaveWhat(t *testing.T) {
 		{"one", "nobodys", "is not shared with this server", "garra vault share nobodys --for one"},
 		{"one", "mcp.one.OTHER", "no such key", "garra vault set mcp.one.OTHER`"},
 		{"one", "other", "no such key", "garra vault set other --for one"},
-		{"two", "mcp.one.OTHER", `belongs to the server "one"`, ""},
+		{"two", "mcp.one.OTHER", "no such key", "garra vault set mcp.one.OTHER --for two"},
 		{"ONE", "mcp.one.TOKEN", "belongs", ""},
 		{"", "team.key", "not shared", ""},
 	} {
@@ -381,7 +381,7 @@ func TestStores(t *testing.T) {
 		{Name: "op", Command: []string{"/bin/echo", "kept-{key}"}, Timeout: time.Minute},
 		{Name: "gone", Command: []string{"/no/such/program"}, Timeout: time.Minute},
 	})
-	if diff := cmp.Diff([]string{"op", "gone"}, r.Stores()); diff != "" {
+	if diff := cmp.Diff([]string{"gone", "op"}, r.Stores()); diff != "" {
 		t.Error(diff)
 	}
 	r.has("whoever", "op://Private/x", "kept-//Private/x")
@@ -392,8 +392,19 @@ func TestStores(t *testing.T) {
 	if err := r.Check("one", "gone:x"); err != nil {
 		t.Errorf("a check asks the store: %v", err)
 	}
-	r.Configure(nil)
-	r.refused("one", "op:x", `there is no store "op"`, "")
+	// One that went is no text from then on.
+	if changed := r.Configure(nil); !slices.Equal(changed, []string{"gone", "op"}) {
+		t.Errorf("changed: %q", changed)
+	}
+	r.refused("one", "op:x", `the store "op" is no longer in config.yml`, "take the reference out")
+	broken := []mcpconfig.Store{{Name: "op", Invalid: true}}
+	if changed := r.Configure(broken); !slices.Equal(changed, []string{"op"}) {
+		t.Errorf("changed: %q", changed)
+	}
+	r.refused("one", "op:x", "is not valid in config.yml", "garra config check")
+	if changed := r.Configure(broken); len(changed) != 0 {
+		t.Errorf("changed: %q", changed)
+	}
 }
 
 // Everything at once, for the race detector: who reads gets one of the values.

@@ -71,6 +71,11 @@ type value struct {
 // variables of env, which is garra's own environment.
 func New(of mcpconfig.Store, env []string) (*Store, error) {
 	s := &Store{name: of.Name, command: of.Command, timeout: of.Timeout, kept: make(map[string]value)}
+	if of.Invalid {
+		return nil, &Error{
+			Store: of.Name, Message: "is not valid in config.yml", Fix: "mend it; `garra config check` says what is wrong",
+		}
+	}
 	if of.Keyring != "" {
 		if s.command = keyring(runtime.GOOS, of.Keyring); s.command == nil {
 			return nil, &Error{
@@ -158,6 +163,10 @@ func (s *Store) run(ctx context.Context, key string) ([]byte, error) {
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	alone(cmd)
 	err := cmd.Run()
+	endAll(cmd)
+	if errors.Is(err, exec.ErrWaitDelay) { // it ended well, and something that it started holds its output
+		err = nil
+	}
 	failure := &Error{
 		Store: s.name, Key: key, Cause: err,
 		Fix: "run `" + strings.Join(s.argv("KEY"), " ") + "` in a terminal to see what it says",
