@@ -35,7 +35,7 @@ func (e Exit) String() string {
 	case e.Lost:
 		return "killed together with its launcher"
 	case e.Over:
-		return "ended since it used more memory than it may"
+		return "killed: it used more memory than it may"
 	case e.Signal != 0:
 		return "signal: " + e.Signal.String()
 	}

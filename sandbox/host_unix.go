@@ -139,6 +139,9 @@ func (p *Process) watch() {
 		if err := p.reports.Decode(&r); err != nil {
 			break // the launcher has ended
 		}
+		if r.Over || r.Exited != nil && r.Exited.Over {
+			p.over.Store(true)
+		}
 		if r.Exited != nil && !reported {
 			reported = true
 			p.finish(r.Exited.exit())

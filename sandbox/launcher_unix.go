@@ -226,6 +226,7 @@ func (l *launcher) guard() {
 			signalTree(l.server, sig)
 		case <-l.sampler.due():
 			if l.over = l.sampler.over(); l.over {
+				l.tell(report{Over: true})
 				l.killTree()
 				return
 			}

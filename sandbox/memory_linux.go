@@ -24,7 +24,7 @@ type sampler struct {
 }
 
 const (
-	fastGrowth    = 256 << 20 // bytes a second that a tree is trusted not to exceed unseen
+	fastGrowth    = 512 << 20 // bytes a second that a tree is trusted not to exceed unseen
 	soonestSample = 20 * time.Millisecond
 	latestSample  = time.Second
 )

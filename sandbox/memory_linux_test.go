@@ -143,8 +143,8 @@ func TestSamplerPause(t *testing.T) {
 		want   time.Duration
 	}{
 		{0, fastGrowth, time.Second},
-		{384 * megabyte, fastGrowth, 500 * time.Millisecond},
-		{384 * megabyte, 2 * fastGrowth, 250 * time.Millisecond},
+		{384 * megabyte, fastGrowth, 250 * time.Millisecond},
+		{384 * megabyte, 2 * fastGrowth, 125 * time.Millisecond},
 		{512 * megabyte, fastGrowth, soonestSample},
 	} {
 		s.last = c.last

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -15,6 +16,7 @@ type Process struct {
 	handle   // to the launcher, or where there is none, to the server
 	pid      int
 	enforced Enforcement
+	over     atomic.Bool
 
 	exit   Exit          // written before exited is closed
 	exited chan struct{} // the main process has ended
@@ -62,6 +64,10 @@ func (p *Process) PID() int { return p.pid }
 
 // Enforcement returns what is in force of Spec.Limits.
 func (p *Process) Enforcement() Enforcement { return p.enforced }
+
+// Over reports whether the tree is being ended, or was, since it used more memory
+// than it may. It may be known before the server has exited, and is in its Exit.
+func (p *Process) Over() bool { return p.over.Load() }
 
 // Used returns how many bytes of memory the tree uses at this moment: what its
 // processes share with each other or with others is divided by their number. It is

@@ -19,11 +19,12 @@ type request struct {
 	Signal syscall.Signal `json:"signal,omitempty"`
 }
 
-// A report is what the launcher sends: started or failed first, and exited when
-// the server has.
+// A report is what the launcher sends: started or failed first, over when the tree
+// is about to be ended for its memory, and exited when the server has.
 type report struct {
 	Started *startedReport `json:"started,omitempty"`
 	Failed  *failedReport  `json:"failed,omitempty"`
+	Over    bool           `json:"over,omitempty"`
 	Exited  *exitedReport  `json:"exited,omitempty"`
 }
 
