@@ -22,6 +22,9 @@ type Exit struct {
 	Peak int64
 	// Over tells that the tree was ended since it used more memory than it may.
 	Over bool
+	// Near tells that a process was seen that had nearly as much memory as its
+	// RLIMIT_DATA lets it have, so an allocation may have failed.
+	Near bool
 
 	// Lost tells that the launcher was killed before it could report: then the
 	// server was killed with it, and nothing else here is known.

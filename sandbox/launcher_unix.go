@@ -296,7 +296,7 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, usage *syscall.Rus
 	l.exited = true
 	exit := newExitedReport(status, usage)
 	exit.Over = l.over || l.sampler.killed()
-	exit.Peak = l.sampler.seen()
+	exit.Peak, exit.Near = l.sampler.seen(), l.sampler.wasNear()
 	l.tell(report{Exited: exit})
 }
 

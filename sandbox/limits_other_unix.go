@@ -50,6 +50,8 @@ func (*sampler) over() bool { return false }
 
 func (*sampler) killed() bool { return false }
 
+func (*sampler) wasNear() bool { return false }
+
 func (*sampler) note(int64) {}
 
 func (*sampler) seen() int64 { return 0 }

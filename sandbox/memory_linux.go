@@ -21,6 +21,8 @@ type sampler struct {
 	last  int64 // sum at the last look, never less than the truth
 	at    time.Time
 	peak  int64 // of what was measured, and of what the kernel told of processes that ended
+	data  int64 // RLIMIT_DATA of each process
+	near  bool  // a process had nearly as much as that
 }
 
 const (
@@ -35,6 +37,9 @@ func newSampler(l *Limits, g *group) *sampler {
 		return nil
 	}
 	s := &sampler{limit: l.Memory, group: g, root: os.Getpid(), at: time.Now()}
+	if s.data = l.Memory; g.memoryLayer() != "" {
+		s.data = l.dataLimit([]Layer{g.memoryLayer()})
+	}
 	s.timer = time.NewTimer(s.pause(fastGrowth))
 	return s
 }
@@ -51,7 +56,7 @@ func (s *sampler) due() <-chan time.Time {
 // or the kernel has killed a part of it for that.
 func (s *sampler) over() bool {
 	pids := descendants(s.root)
-	used := sum(pids, resident)
+	used := sum(pids, s.glance)
 	if used > s.limit { // what processes share was counted for each
 		used = sum(pids, proportional)
 		s.note(used)
@@ -61,6 +66,19 @@ func (s *sampler) over() bool {
 	s.timer.Reset(s.pause(max(2*growth, fastGrowth)))
 	return used > s.limit || s.killed()
 }
+
+// glance returns what a process uses, with all that it shares; it is quick. On the way it
+// looks whether the process is about to get no more.
+func (s *sampler) glance(pid int) int64 {
+	text := statusOf(pid)
+	if sumOfFields(text, "VmData:") >= s.data-s.data/8 {
+		s.near = true
+	}
+	return resident(text)
+}
+
+// wasNear reports whether an allocation may have failed that RLIMIT_DATA forbade.
+func (s *sampler) wasNear() bool { return s != nil && s.near }
 
 // pause is the time that a tree which grows so fast needs to the limit.
 func (s *sampler) pause(growth float64) time.Duration {
@@ -104,11 +122,14 @@ func sum(pids []int, of func(pid int) int64) (total int64) {
 	return total
 }
 
-// resident returns what a process uses, with all that it shares; it is quick.
-func resident(pid int) int64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // an error: it is gone
-	return sumOfFields(text, "VmRSS:", "VmSwap:")
+// statusOf returns /proc/PID/status, nothing of a process that is gone.
+func statusOf(pid int) []byte {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return text
 }
+
+// resident returns what a process uses by its status, with all that it shares.
+func resident(status []byte) int64 { return sumOfFields(status, "VmRSS:", "VmSwap:") }
 
 // proportional returns what a process uses, with its part of what it shares
 // (proc_pid_smaps(5), Pss). Of a process that this one may not look into it is all
@@ -116,7 +137,7 @@ func resident(pid int) int64 {
 func proportional(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)) // since Linux 4.14
 	if err != nil {
-		return resident(pid)
+		return resident(statusOf(pid))
 	}
 	return sumOfFields(text, "Pss:", "SwapPss:")
 }

@@ -67,6 +67,7 @@ type exitedReport struct {
 	MaxRSS int64          `json:"max_rss"`
 	Peak   int64          `json:"peak,omitempty"`
 	Over   bool           `json:"over,omitempty"`
+	Near   bool           `json:"near,omitempty"`
 }
 
 func newStartRequest(spec *Spec) *startRequest {
@@ -121,6 +122,7 @@ func (r *exitedReport) exit() Exit {
 		MaxRSS: r.MaxRSS,
 		Peak:   r.Peak,
 		Over:   r.Over,
+		Near:   r.Near,
 	}
 }
 

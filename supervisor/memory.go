@@ -42,7 +42,7 @@ func showLimits(run *lifecycle.Run, e sandbox.Enforcement) {
 
 // ranOut reports whether the server ended for want of memory: it was ended since it
 // used more than it may, or it ended by itself after an allocation had failed. The
-// kernel doesn't tell of that, so what does is how much it used, or what it said.
+// kernel doesn't tell of that, so what does is how much it had, or what it said.
 func (a *attendance) ranOut() bool {
 	limit := int64(a.run.Entry.MemoryLimitMB) * megabyte
 	exit := a.proc.Exit()
@@ -54,7 +54,7 @@ func (a *attendance) ranOut() bool {
 	case exit.Code <= 0 && !diesOfItself(exit.Signal):
 		return false
 	}
-	return exit.Peak >= limit*9/10 || exit.Peak >= limit/4 && a.saysMemory()
+	return exit.Near || exit.Peak >= limit*9/10 || exit.Peak >= limit/4 && a.saysMemory()
 }
 
 // saysMemory reports whether the server wrote, in this run, that it got no memory.
@@ -70,12 +70,14 @@ func diesOfItself(sig syscall.Signal) bool {
 }
 
 // saysMemory reports whether words are those of a runtime that got no memory:
-// V8's, Python's, the JVM's, Go's, C++'s, and the C library's.
+// V8's, Python's, the JVM's, Go's, C++'s, and the C library's. The stack of a thread is
+// memory too.
 func saysMemory(words string) bool {
 	words = strings.ToLower(words)
 	for _, phrase := range []string{
 		"heap out of memory", "array buffer allocation failed", "memoryerror", "outofmemoryerror",
 		"out of memory", "bad_alloc", "cannot allocate memory", "failed to reserve virtual memory",
+		"pthread_create failed",
 	} {
 		if strings.Contains(words, phrase) {
 			return true
