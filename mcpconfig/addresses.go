@@ -28,7 +28,7 @@ func (d *decoder) checkAddressSpace() {
 		return
 	}
 	d.report(m.keyStart, CodeMemoryAddressSpace, "write memoryLimitMb, which limits what is used",
-		"%s counts what %s reserves, which is gigabytes more than it uses: it, or fetch and WebAssembly in it, may fail",
+		"%s counts what %s reserves, which is gigabytes more than it uses, so that it may fail, or fetch in it",
 		m.key, program)
 }
 

@@ -111,7 +111,7 @@ func TestLimitedStartFails(t *testing.T) {
 func TestTooManyProcesses(t *testing.T) {
 	needGroups(t)
 	s := start(t, Spec{
-		Path: "/bin/bash", Args: []string{"bash", "-c", `for i in $(seq 40); do sleep 1000 & done 2>/dev/null; echo done`},
+		Path: "/bin/bash", Args: []string{"bash", "-c", `for i in $(seq 40); do sleep 1000 & done 2>/dev/null; read x`},
 		Env: withPath(nil), Limits: Limits{Processes: 12},
 	})
 	eventually(t, 10*time.Second, "it has as many processes as it may", func() bool {

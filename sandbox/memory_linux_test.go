@@ -153,3 +153,39 @@ func TestSamplerPause(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkLimitedStart starts /bin/true and waits for its end, without limits and with.
+func BenchmarkLimitedStart(b *testing.B) {
+	for name, limits := range map[string]Limits{
+		"plain": {}, "limited": {Memory: testLimit}, "no cgroup": {Memory: testLimit, NoCgroup: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				p, err := Start(Spec{Path: "/bin/true", Limits: limits}, Stdio{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				<-p.Gone()
+			}
+		})
+	}
+}
+
+// BenchmarkSample looks once at a tree of three processes, in both ways.
+func BenchmarkSample(b *testing.B) {
+	p, err := Start(Spec{
+		Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 1000 & sleep 1000 & wait"}, Env: withPath(nil),
+	}, Stdio{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { p.Kill(); <-p.Gone() }()
+	s := &sampler{limit: testLimit, data: testLimit}
+	for name, of := range map[string]func(int) int64{"resident": s.glance, "proportional": proportional} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				sum(descendants(p.launcher.Pid), of)
+			}
+		})
+	}
+}

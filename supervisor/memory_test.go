@@ -63,7 +63,9 @@ func TestMemoryLimit(t *testing.T) {
 			if f.Reason != source.ReasonMemory {
 				t.Errorf("the reason is %q: %v", f.Reason, f)
 			}
-			for _, want := range []string{"memory: the server ended", "peak of", "memoryLimitMb is 256", "set memoryLimitMb to "} {
+			for _, want := range []string{
+				"memory: the server ended", "peak of", "memoryLimitMb is 256", "set memoryLimitMb to ",
+			} {
 				if !strings.Contains(f.Error(), want) {
 					t.Errorf("%q lacks %q", f.Error(), want)
 				}
@@ -149,8 +151,12 @@ func TestSaysMemory(t *testing.T) {
 }
 
 func TestLimitsOf(t *testing.T) {
-	entry := &mcpconfig.Server{MemoryLimitMB: 2, AddressSpaceLimitMB: 3, CPULimit: 0.5, MaxProcesses: 4, MaxOpenFiles: 5}
-	want := sandbox.Limits{Memory: 2 << 20, AddressSpace: 3 << 20, CPU: 0.5, Processes: 4, OpenFiles: 5, NoCgroup: true}
+	entry := &mcpconfig.Server{
+		MemoryLimitMB: 2, AddressSpaceLimitMB: 3, CPULimit: 0.5, MaxProcesses: 4, MaxOpenFiles: 5,
+	}
+	want := sandbox.Limits{
+		Memory: 2 << 20, AddressSpace: 3 << 20, CPU: 0.5, Processes: 4, OpenFiles: 5, NoCgroup: true,
+	}
 	if got := limitsOf(entry, true); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -163,9 +169,11 @@ type leaker struct{ runtime, flag, program string }
 // leakers are the ways that servers leak by.
 func leakers() map[string]leaker {
 	return map[string]leaker{
-		"node-heap":    {"node", "-e", `const a = []; setInterval(() => { for (let i = 0; i < 4e5; i++) a.push({i}) }, 5)`},
+		"node-heap": {"node", "-e", "const a = []; setInterval(() => {" +
+			" for (let i = 0; i < 4e5; i++) a.push({i}) }, 5)"},
 		"node-buffers": {"node", "-e", `const a = []; setInterval(() => a.push(Buffer.alloc(4<<20, 1)), 20)`},
-		"python":       {"python3", "-c", "import time\na = []\nwhile True:\n a.append(bytearray(b'x') * (4 << 20)); time.sleep(0.02)"},
+		"python": {"python3", "-c", "import time\na = []\nwhile True:\n" +
+			" a.append(bytearray(b'x') * (4 << 20)); time.sleep(0.02)"},
 		"python-forks": {"python3", "-c", "import os, time\nwhile True:\n if os.fork() == 0:\n" +
 			"  a = bytearray(b'x') * (60 << 20); time.sleep(1000)\n time.sleep(0.3)"},
 		"python-shared": {"python3", "-c", "import mmap, time\na = []\nwhile True:\n" +
@@ -241,7 +249,8 @@ func TestNodeUnderALimit(t *testing.T) {
 		await new Promise(r => server.on("listening", r));
 		const text = await (await fetch("http://127.0.0.1:" + server.address().port)).text();
 		const memory = new WebAssembly.Memory({initial: 10, maximum: 1000});
-		require("fs").writeFileSync(process.argv[1], [text, memory.buffer.byteLength, process.env.NODE_OPTIONS].join(" "));
+		const said = [text, memory.buffer.byteLength, process.env.NODE_OPTIONS];
+		require("fs").writeFileSync(process.argv[1], said.join(" "));
 		setInterval(() => {}, 1e6);
 	})()`
 	r := newRig(t)
