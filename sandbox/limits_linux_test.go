@@ -58,6 +58,7 @@ func TestDataLimit(t *testing.T) {
 // The limits are those of the server, not of what starts it: small ones don't keep it
 // from being executed.
 func TestTinyLimits(t *testing.T) {
+	needHogs(t)
 	big := "BIG=" + strings.Repeat("x", 120_000)
 	s := start(t, Spec{
 		Path: "/bin/true", Env: []string{big}, Limits: Limits{Memory: 1 << 20, OpenFiles: 8, NoCgroup: true},

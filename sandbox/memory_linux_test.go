@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/garraia/garra/internal/misbehave"
 )
 
 // testLimit is far above what a test binary has of its own, of which the stacks of
@@ -28,6 +30,14 @@ func hogSpec(t *testing.T, kind string, size, times int) Spec {
 	}
 }
 
+// needHogs skips where hogs are too large from the start.
+func needHogs(t *testing.T) {
+	t.Helper()
+	if misbehave.Instrumented() {
+		t.Skip("the race detector takes more memory than the limit allows")
+	}
+}
+
 // groups returns the control groups that launchers of this process have at the moment.
 func groups() (list []string) {
 	for _, h := range hierarchies() {
@@ -40,6 +50,7 @@ func groups() (list []string) {
 // What is too much ends the tree, whichever way it was taken and whatever layers
 // there are, and leaves its neighbour alone.
 func TestTooMuchMemory(t *testing.T) {
+	needHogs(t)
 	neighbour := start(t, hogSpec(t, "private", megabyte, 1))
 	neighbour.line(t)
 	for _, kind := range []string{"private", "shared", "file", "forks"} {
@@ -73,6 +84,7 @@ func TestTooMuchMemory(t *testing.T) {
 // A leak that isn't faster than the sampler trusts it to be ends within a tenth of the
 // limit, by the sampler alone.
 func TestSlowLeak(t *testing.T) {
+	needHogs(t)
 	spec := hogSpec(t, "slow", megabyte, 1000)
 	spec.Limits.NoCgroup = true
 	s := start(t, spec)
@@ -84,6 +96,7 @@ func TestSlowLeak(t *testing.T) {
 
 // What the tree uses is seen from outside, and is not counted twice.
 func TestUsed(t *testing.T) {
+	needHogs(t)
 	spec := hogSpec(t, "shared", 32*megabyte, 1)
 	spec.Limits = Limits{}
 	s := start(t, spec)
@@ -104,6 +117,7 @@ func TestUsed(t *testing.T) {
 
 // An ordinary user gets no control group here, and the limit holds all the same.
 func TestTooMuchMemoryOfAUser(t *testing.T) {
+	needHogs(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to become another user")
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/garraia/garra/internal/misbehave"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
@@ -23,6 +24,14 @@ func needMemoryLimits(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("limits of memory need Linux")
+	}
+}
+
+// needSmallServers skips where misbehaving servers are too large from the start.
+func needSmallServers(t *testing.T) {
+	t.Helper()
+	if misbehave.Instrumented() {
+		t.Skip("the race detector takes more memory than the limit allows")
 	}
 }
 
@@ -45,6 +54,7 @@ func leak(t *testing.T, s *Server) *source.Failure {
 // again; its neighbour notices nothing.
 func TestMemoryLimit(t *testing.T) {
 	needMemoryLimits(t)
+	needSmallServers(t)
 	for name, change := range map[string]func(*Options){
 		"with all layers": func(*Options) {}, "without a cgroup": withoutCgroup,
 	} {
@@ -82,6 +92,7 @@ func TestMemoryLimit(t *testing.T) {
 // What ends for another reason isn't said to have run out of memory.
 func TestCrashUnderALimit(t *testing.T) {
 	needMemoryLimits(t)
+	needSmallServers(t)
 	r := newRig(t)
 	entry := misbehaving()
 	entry["memoryLimitMb"] = 1024
@@ -94,6 +105,7 @@ func TestCrashUnderALimit(t *testing.T) {
 
 func TestUsedMemory(t *testing.T) {
 	needMemoryLimits(t)
+	needSmallServers(t)
 	r := newRig(t)
 	s := r.only(misbehaving())
 	before, ok := s.UsedMemory()
