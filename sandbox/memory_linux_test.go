@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +39,16 @@ func needHogs(t *testing.T) {
 	}
 }
 
-// groups returns the control groups that launchers of this process have at the moment.
+// abandoned reports whether the launcher that made a group is gone.
+func abandoned(folder string) bool {
+	var pid int
+	var began uint64
+	_, err := fmt.Sscanf(strings.TrimPrefix(filepath.Base(folder), groupPrefix()), "%d-%d", &pid, &began)
+	return err == nil && startTime(pid) != began
+}
+
+// groups returns the control groups that launchers have at the moment, also those of
+// other tests.
 func groups() (list []string) {
 	for _, h := range hierarchies() {
 		found, _ := filepath.Glob(filepath.Join(h.base(), groupPrefix()+"*"))
