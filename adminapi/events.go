@@ -27,6 +27,7 @@ type Event struct {
 	State   string    `json:"state,omitempty"`
 	PID     int       `json:"pid,omitempty"`
 	Message string    `json:"message,omitempty"`
+	Reason  string    `json:"reason,omitempty"` // "memory" when a server ended for want of it
 }
 
 // Events hands what happens to everybody who follows. Safe for concurrent use.

@@ -21,7 +21,10 @@ type Entry struct {
 	EnvFile    string            // "" is none
 	Env        map[string]string // over everything else
 	InheritEnv bool              // start from garra's whole environment
-	NotSecret  []string          // names of variables whose values are no secrets, whatever they look like
+	// MemoryLimitMB is how many megabytes the child and what it starts may use; 0 is any
+	// number. Runtimes with a heap are told of it.
+	MemoryLimitMB int
+	NotSecret     []string // names of variables whose values are no secrets, whatever they look like
 	// Where returns the place of a field ("command", "args[2]", "env.TOKEN") in
 	// the configuration, like "mcp.json:12". It may be nil.
 	Where func(field string) string
@@ -62,6 +65,7 @@ func Build(ctx context.Context, e Entry, h Host, s Secrets) (*Spec, error) {
 	args := b.arguments(ctx)
 	path := b.resolveCommand(args[0], dir)
 	b.checkBatch(path, args[1:])
+	b.hintHeap(path, args[1:])
 	b.conceal()
 	if len(b.problems) > 0 {
 		return nil, b.problems

@@ -13,6 +13,7 @@
 //	envFile   the entry's dotenv file
 //	env       the entry's own names; a value that refers to a secret is "vault"
 //	search    PATH, when a folder was appended so that the command is found
+//	memory    the size of the heap of Node, Java or Go, when there is a limit of memory
 //
 // The [Origin] of every variable is kept in the [Spec] and may be shown to
 // anyone. The values may not: [Spec.Environ] is the one way to get them out,

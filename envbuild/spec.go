@@ -33,6 +33,7 @@ const (
 	OriginEnv       Origin = "env"       // the entry's env
 	OriginVault     Origin = "vault"     // env or env file, with a secret in it
 	OriginSearch    Origin = "search"    // PATH, extended to find the command
+	OriginMemory    Origin = "memory"    // the size of a runtime's heap, by the limit of memory
 )
 
 // A Var is one variable of a child, without its value.

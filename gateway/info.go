@@ -29,6 +29,7 @@ type ServerInfo struct {
 	Tools     *int         `json:"tools"` // that clients are shown; null until known, and when they are shown none
 	Restarts  int          `json:"restarts"`
 	LastError *string      `json:"last_error"`
+	Reason    string       `json:"last_reason,omitempty"` // "memory" when that is why
 	NextTry   *time.Time   `json:"next_try"`
 	Env       EnvInfo      `json:"env"`
 	Memory    MemoryInfo   `json:"memory"`
@@ -37,6 +38,8 @@ type ServerInfo struct {
 	Sharing   string       `json:"sharing"`
 	ToolsMode string       `json:"tools_mode,omitempty"` // "search" when clients find its tools by asking
 	Holders   []HolderInfo `json:"holders,omitempty"`    // clients that have a process of their own
+	// UnenforcedLimits are the limits of the entry that are not in force as it asks, in words.
+	UnenforcedLimits []string `json:"unenforced_limits,omitempty"`
 }
 
 // A HolderInfo is a client's own process of a server.
@@ -56,11 +59,12 @@ type EnvInfo struct {
 	Dropped []string          `json:"dropped,omitempty"`
 }
 
-// A MemoryInfo says how much memory a server may have, and what holds it to that.
+// A MemoryInfo says how much memory a server may have, with all that it started, how
+// much it uses, and what holds it to the limit.
 type MemoryInfo struct {
 	LimitMB    *int     `json:"limit_mb"`
-	UsedMB     *int     `json:"used_mb"`
-	EnforcedBy []string `json:"enforced_by"`
+	UsedMB     *int     `json:"used_mb"`     // null when no process runs, or nobody can tell
+	EnforcedBy []string `json:"enforced_by"` // of the process that runs
 }
 
 // A SandboxInfo says what confines a server: what its entry asks for, and what
@@ -191,6 +195,12 @@ func Offline(entry *mcpconfig.Server) ServerInfo {
 func (u *upstream) info() ServerInfo {
 	info := infoOf(u.current.Load().entry, u.src.Status())
 	info.Holders = u.holders()
+	if meter, ok := u.src.(source.Meter); ok {
+		if used, ok := meter.UsedMemory(); ok {
+			megabytes := int((used + 1<<20 - 1) >> 20)
+			info.Memory.UsedMB = &megabytes
+		}
+	}
 	tools := u.gateway.catalog.List(u.name, catalog.Tools)
 	if tools == nil || !info.State.Listed() { // what the catalog has may be forgotten a moment later
 		return info
@@ -225,8 +235,9 @@ func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 		Name: entry.Name, Transport: string(entry.Transport), Source: entry.Origin.String(),
 		Enabled: entry.Enabled, State: status.State, Restarts: status.Restarts, Noise: status.Noise,
 		Since: timeOrNull(status.Since), NextTry: timeOrNull(status.NextTry),
-		Env:    envInfo(status.Env, entry.InheritEnv),
-		Memory: MemoryInfo{LimitMB: intOrNull(entry.MemoryLimitMB), EnforcedBy: []string{}},
+		Env:              envInfo(status.Env, entry.InheritEnv),
+		Memory:           MemoryInfo{LimitMB: intOrNull(entry.MemoryLimitMB), EnforcedBy: []string{}},
+		UnenforcedLimits: status.Limits.Unenforced,
 		Sandbox: SandboxInfo{
 			Mode: string(entry.Sandbox.Mode), Effective: "off", Unenforced: []string{"files", "network"},
 		},
@@ -235,7 +246,9 @@ func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 	if entry.Tools == mcpconfig.ToolsSearch {
 		info.ToolsMode = string(entry.Tools)
 	}
+	info.Memory.EnforcedBy = append(info.Memory.EnforcedBy, status.Limits.Memory...)
 	if f := status.LastError; f != nil {
+		info.Reason = string(f.Reason)
 		text := f.Message
 		if f.Fix != "" {
 			text += "; " + f.Fix

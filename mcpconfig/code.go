@@ -45,6 +45,7 @@ const (
 	CodeTransportUnknown   Code = "transport.unknown"
 	CodeTimeoutUnit        Code = "timeout.unit"
 	CodeCommandSpaces      Code = "command.spaces"
+	CodeMemoryAddressSpace Code = "memory.address_space"
 	CodeURLInvalid         Code = "url.invalid"
 	CodeHeadersInvalid     Code = "headers.invalid"
 	CodeToolsBadPattern    Code = "tools.bad_pattern"
@@ -83,7 +84,7 @@ func (c Code) Severity() Severity {
 	switch c {
 	case CodeFileIgnored, CodeRootUnread, CodeKeyUnknown, CodeServerSimilarName,
 		CodeServerShadowed, CodeFieldRepeated, CodeFieldNotApplicable, CodeTimeoutUnit,
-		CodeCommandSpaces, CodeToolsEmptyAllow, CodeSettingIgnored, CodeEnvNull,
+		CodeCommandSpaces, CodeMemoryAddressSpace, CodeToolsEmptyAllow, CodeSettingIgnored, CodeEnvNull,
 		CodeEnvInherited, CodeEnvVaultUnavailable, CodeSecretArgument, CodeSecretPlaintext,
 		CodeExpandLiteral, CodeExpandClient,
 		CodeToolsUnknownName, CodeExpandUnset, CodeCommandNotFound, CodeCommandNotExecutable,

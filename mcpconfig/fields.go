@@ -157,32 +157,28 @@ func fields() []field {
 		{
 			name: "memoryLimitMb", snake: "memory_limit_mb", target: stdioTarget, process: true,
 			bind: func(s *Server) any { return &s.MemoryLimitMB }, min: 1, max: maxMemoryMB,
-			noEffect: notYet("limits are not enforced"),
-			doc:      "Megabytes of memory that the server's process tree may use.",
+			doc: "Megabytes of memory that the server's process tree may use.",
 		},
 		{
 			name: "addressSpaceLimitMb", snake: "address_space_limit_mb", target: stdioTarget,
 			bind: func(s *Server) any { return &s.AddressSpaceLimitMB }, process: true,
-			min: 1, max: maxAddressMB, noEffect: notYet("limits are not enforced"),
-			doc: "Megabytes of address space of the direct child (RLIMIT_AS).",
+			min: 1, max: maxAddressMB,
+			doc: "Megabytes of address space of each of its processes (RLIMIT_AS); rarely what is meant.",
 		},
 		{
 			name: "cpuLimit", snake: "cpu_limit", target: stdioTarget, process: true,
 			bind: func(s *Server) any { return &s.CPULimit }, min: 0.01, max: maxCores,
-			noEffect: notYet("limits are not enforced"),
-			doc:      "Processor cores that the server may use.",
+			doc: "Processor cores that the server may use.",
 		},
 		{
 			name: "maxProcesses", snake: "max_processes", target: stdioTarget, process: true,
 			bind: func(s *Server) any { return &s.MaxProcesses }, min: 1, max: maxProcesses,
-			noEffect: notYet("limits are not enforced"),
-			doc:      "Processes that the server may have.",
+			doc: "Processes and threads that the server's process tree may have.",
 		},
 		{
 			name: "maxOpenFiles", snake: "max_open_files", target: stdioTarget, process: true,
 			bind: func(s *Server) any { return &s.MaxOpenFiles }, min: 8, max: maxFiles,
-			noEffect: notYet("limits are not enforced"),
-			doc:      "Files that each process of the server may have open.",
+			doc: "Files that each process of the server may have open.",
 		},
 		{
 			name: "maxRestarts", snake: "max_restarts",

@@ -122,10 +122,11 @@ func secretOf(text string, stores []string) (reference, bool) {
 func misspelt(text string, stores []string) string {
 	word, key, found := strings.Cut(text[:min(len(text), 200)], ":")
 	known := append([]string{"vault", "vaultfile"}, stores...)
-	if !found || !likelyWord.MatchString(word) || slices.Contains(known, word) || !vaultKey.MatchString(key) || Nearest(word, known) == "" {
-		return ""
+	if found && likelyWord.MatchString(word) && vaultKey.MatchString(key) && !slices.Contains(known, word) &&
+		Nearest(word, known) != "" {
+		return word
 	}
-	return word
+	return ""
 }
 
 // fileSecret returns the reference to the secret in vaultfile:KEY, the path of a file as a value

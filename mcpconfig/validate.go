@@ -16,6 +16,7 @@ func (d *decoder) validate() {
 	}
 	d.checkCommand()
 	d.checkURL()
+	d.checkAddressSpace()
 	d.checkPolicy()
 	d.checkReferences()
 	d.checkEffects()

@@ -37,6 +37,7 @@ func (p *Process) start(spec *Spec, stdio Stdio) *StartError {
 		return startFailure(spec, err)
 	}
 	p.server, p.pid, p.files = server, server.Pid, spec.Files
+	p.enforced = spec.Limits.unenforced()
 	go p.watch() // ends when the server has; closes p.gone for whoever waits
 	return nil
 }
@@ -62,6 +63,9 @@ func (p *Process) watch() {
 	}
 	p.finish(Exit{Code: state.ExitCode(), User: state.UserTime(), System: state.SystemTime()})
 }
+
+// used: nobody can tell what the server uses.
+func (p *Process) used() (int64, bool) { return 0, false }
 
 // signal knows os.Kill alone; package os refuses the others.
 func (p *Process) signal(sig os.Signal) error {

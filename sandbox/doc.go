@@ -7,6 +7,7 @@
 //
 //	host      the process that calls Start: garra
 //	launcher  garra executed again: the server's parent, guardian and reaper
+//	stage     garra executed a third time: what becomes a server with limits
 //	server    the MCP server's main process, the launcher's only own child
 //	tree      the server and everything that ever descended from it
 //	stray     a process that outlived a launcher which was killed
@@ -43,6 +44,19 @@
 // If somebody kills the launcher instead, the server dies with it
 // (PR_SET_PDEATHSIG), and a host that called [Adopt] becomes the parent of what
 // remains of the tree and kills that.
+//
+// # How a tree is limited
+//
+// With [Limits], the launcher starts the server in two steps. It makes control
+// groups where it may (cgroups(7), either version), starts a stage, puts that into
+// them and hands it the specification. The stage sets resource limits on itself and
+// executes the server's program, so that no program of the tree ever ran without
+// them, and the launcher never has them.
+//
+// The launcher then samples what the tree uses, and kills the tree when that is
+// more than Limits.Memory, or when the kernel has killed a part of it for that. The
+// groups are removed when the tree is gone. Their names tell which launcher made
+// them, and the next start sweeps those of launchers that were killed.
 //
 // # What this can't do
 //

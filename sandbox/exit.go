@@ -17,6 +17,15 @@ type Exit struct {
 	System time.Duration  // CPU time in the kernel
 	MaxRSS int64          // largest resident set of one process, in bytes; 0 when unknown
 
+	// Peak is the most that the tree, or one process of it, was seen to use, in
+	// bytes; 0 without a limit of its memory.
+	Peak int64
+	// Over tells that the tree was ended since it used more memory than it may.
+	Over bool
+	// Near tells that a process was seen that had nearly as much memory as its
+	// RLIMIT_DATA lets it have, so an allocation may have failed.
+	Near bool
+
 	// Lost tells that the launcher was killed before it could report: then the
 	// server was killed with it, and nothing else here is known.
 	Lost bool
@@ -28,6 +37,8 @@ func (e Exit) String() string {
 	switch {
 	case e.Lost:
 		return "killed together with its launcher"
+	case e.Over:
+		return "killed: it used more memory than it may"
 	case e.Signal != 0:
 		return "signal: " + e.Signal.String()
 	}

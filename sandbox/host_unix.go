@@ -96,6 +96,7 @@ func (p *Process) handshake(spec *Spec) *StartError {
 		return answer.Failed.startError(spec)
 	case answer.Started != nil:
 		p.pid, p.files = answer.Started.PID, spec.Files
+		p.enforced = Enforcement{Memory: answer.Started.Memory, Unenforced: answer.Started.Unenforced}
 		return nil
 	}
 	return &StartError{Op: OpLaunch, Err: errors.New("the launcher's first report says nothing of a start")}
@@ -112,7 +113,7 @@ func silent(err error) error {
 
 func (f *failedReport) startError(spec *Spec) *StartError {
 	switch f.Op {
-	case OpLaunch:
+	case OpLaunch, OpLimit:
 		return &StartError{Op: f.Op, Err: fmt.Errorf("%s: %w", f.Doing, f.Errno)}
 	case OpChdir:
 		return &StartError{Op: f.Op, Path: spec.Dir, Err: f.Errno}
@@ -138,6 +139,9 @@ func (p *Process) watch() {
 		if err := p.reports.Decode(&r); err != nil {
 			break // the launcher has ended
 		}
+		if r.Over || r.Exited != nil && r.Exited.Over {
+			p.over.Store(true)
+		}
 		if r.Exited != nil && !reported {
 			reported = true
 			p.finish(r.Exited.exit())
@@ -149,6 +153,7 @@ func (p *Process) watch() {
 	}
 	if err != nil || !state.Success() {
 		sweepStrays()
+		sweepGroups()
 		p.files.remove()
 	}
 }

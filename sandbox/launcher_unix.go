@@ -25,17 +25,25 @@ const (
 	lastRound  = time.Second      // and how seldom, in the end
 )
 
-// Main turns a process that was started as a launcher into one and doesn't
+// Main turns a process that was started as a launcher, or as a stage, into one and doesn't
 // return then; in any other process it returns at once. It must be the first
 // thing that main, and the TestMain of a package that starts servers, calls.
 func Main() {
-	if len(os.Args) == 0 || os.Args[0] != launcherName {
+	if len(os.Args) == 0 {
+		return
+	}
+	role := launch
+	switch os.Args[0] {
+	case launcherName:
+	case stageName:
+		role = runStage
+	default:
 		return
 	}
 	// Not os.Exit: there is nothing to flush, and what it runs in a binary with
 	// the race detector sleeps for a second.
-	if err := launch(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", launcherName, err)
+	if err := role(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[0], err)
 		syscall.Exit(1)
 	}
 	syscall.Exit(0)
@@ -52,6 +60,11 @@ type launcher struct {
 	files  Files // of the server; without their contents once it has started
 	server int   // the server's process id, and its process group's
 	exited bool  // the server is reaped; its id may be another process's by now
+
+	group    *group      // of the server; nil without limits that need one
+	enforced Enforcement // of its limits
+	sampler  *sampler    // of its memory; nil without a limit of that
+	over     bool        // it is being ended since it used more than that
 }
 
 // launch runs the launcher. It returns nil once the tree is gone, also when
@@ -73,10 +86,11 @@ func launch() error {
 	if failure := l.start(first.Start.spec()); failure != nil {
 		return l.reports.Encode(report{Failed: failure})
 	}
-	l.tell(report{Started: &startedReport{PID: l.server}})
+	l.tell(report{Started: &startedReport{l.server, l.enforced.Memory, l.enforced.Unenforced}})
 	first = request{}
 	debug.FreeOSMemory() // the specification, much of what this process ever allocates
 	l.guard()
+	l.group.remove()
 	l.files.remove()
 	return nil
 }
@@ -106,19 +120,32 @@ func (l *launcher) start(spec *Spec) *failedReport {
 	if err := spec.Files.write(); err != nil {
 		return newFailedReport(OpLaunch, "writing the server's files", err)
 	}
+	pid, failure := l.execute(spec)
+	if failure != nil {
+		spec.Files.remove() // before the host knows, which kills this process then
+		return failure
+	}
+	spec.Files.forget()
+	l.server, l.files = pid, spec.Files
+	l.sampler = newSampler(&spec.Limits, l.group)
+	l.letGo()
+	return nil
+}
+
+// execute starts the server's program and returns its process id.
+func (l *launcher) execute(spec *Spec) (pid int, failure *failedReport) {
+	if spec.Limits.any() {
+		return l.startStaged(spec)
+	}
 	pid, err := syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{
 		Env:   spec.Env,
 		Files: []uintptr{0, 1, 2},
 		Sys:   serverAttr(),
 	})
 	if err != nil {
-		spec.Files.remove() // before the host knows, which kills this process then
-		return newFailedReport(execOp(spec.Path, err), "", err)
+		return 0, newFailedReport(execOp(spec.Path, err), "", err)
 	}
-	spec.Files.forget()
-	l.server, l.files = pid, spec.Files
-	l.letGo()
-	return nil
+	return pid, nil
 }
 
 // prepare makes this process fit to be a server's parent.
@@ -197,6 +224,12 @@ func (l *launcher) guard() {
 				return
 			}
 			signalTree(l.server, sig)
+		case <-l.sampler.due():
+			if l.over = l.sampler.over(); l.over {
+				l.tell(report{Over: true})
+				l.killTree()
+				return
+			}
 		}
 	}
 	l.killTree()
@@ -248,11 +281,23 @@ func (l *launcher) reap() (none bool) {
 			return true
 		case pid == 0:
 			return false
-		case pid == l.server && !l.exited:
-			l.exited = true
-			l.tell(report{Exited: newExitedReport(status, &usage)})
+		default:
+			l.reaped(pid, status, &usage)
 		}
 	}
+}
+
+// reaped takes the end of one process.
+func (l *launcher) reaped(pid int, status syscall.WaitStatus, usage *syscall.Rusage) {
+	l.sampler.note(maxRSSBytes(usage))
+	if pid != l.server || l.exited {
+		return
+	}
+	l.exited = true
+	exit := newExitedReport(status, usage)
+	exit.Over = l.over || l.sampler.killed()
+	exit.Peak, exit.Near = l.sampler.seen(), l.sampler.wasNear()
+	l.tell(report{Exited: exit})
 }
 
 // tell sends a report. When the host is gone there is nobody to tell, and the

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 )
 
 // A Process is a server that was started, together with the tree below it. Its
 // methods may be called from any goroutine.
 type Process struct {
-	handle // to the launcher, or where there is none, to the server
-	pid    int
+	handle   // to the launcher, or where there is none, to the server
+	pid      int
+	enforced Enforcement
+	over     atomic.Bool
 
 	exit   Exit          // written before exited is closed
 	exited chan struct{} // the main process has ended
@@ -58,6 +61,23 @@ func (s Stdio) filled() (Stdio, func(), error) {
 
 // PID returns the process id of the server itself, not of its launcher.
 func (p *Process) PID() int { return p.pid }
+
+// Enforcement returns what is in force of Spec.Limits.
+func (p *Process) Enforcement() Enforcement { return p.enforced }
+
+// Over reports whether the tree is being ended, or was, since it used more memory
+// than it may. It may be known before the server has exited, and is in its Exit.
+func (p *Process) Over() bool { return p.over.Load() }
+
+// Used returns how many bytes of memory the tree uses at this moment: what its
+// processes share with each other or with others is divided by their number. It is
+// false where nobody can tell. It takes some milliseconds.
+func (p *Process) Used() (bytes int64, ok bool) {
+	if closed(p.exited) {
+		return 0, false
+	}
+	return p.used()
+}
 
 // Signal sends sig to the server's process group and to everything in the tree
 // that left the group. It returns os.ErrProcessDone once the server has exited.

@@ -22,6 +22,8 @@ func roles() map[string]func(args []string) error {
 		"run":          hostRun,
 		"few-files":    hostFewFiles,
 		"few-procs":    hostFewProcesses,
+		"hog":          hog,
+		"host-hog":     hostHog,
 	}
 }
 

@@ -23,6 +23,8 @@ type Spec struct {
 	Dir string
 	// Files are there when the server starts and gone when its tree is.
 	Files Files
+	// Limits are what its tree may use.
+	Limits Limits
 }
 
 // check refuses what no system can execute.
@@ -37,6 +39,9 @@ func (s *Spec) check() *StartError {
 	}
 	if err := s.Files.check(); err != nil {
 		return &StartError{Op: OpLaunch, Err: err}
+	}
+	if err := s.Limits.check(); err != nil {
+		return &StartError{Op: OpLimit, Err: err}
 	}
 	return nil
 }
@@ -62,6 +67,7 @@ type Stdio struct {
 // What was being done when a start failed: values of StartError.Op.
 const (
 	OpLaunch      = "launch"      // starting the launcher, or preparing inside it
+	OpLimit       = "limit"       // setting one of Spec.Limits
 	OpChdir       = "chdir"       // entering Spec.Dir
 	OpExec        = "exec"        // executing Spec.Path
 	OpInterpreter = "interpreter" // as OpExec: Spec.Path exists, what its #! line or ELF header names doesn't
@@ -72,7 +78,7 @@ const (
 // fs.ErrPermission), ENOEXEC, E2BIG, EAGAIN and EMFILE apart.
 type StartError struct {
 	Op   string // one of the Op constants
-	Path string // Spec.Dir for OpChdir, empty for OpLaunch, else Spec.Path
+	Path string // Spec.Dir for OpChdir, empty for OpLaunch and OpLimit, else Spec.Path
 	Err  error
 }
 
@@ -83,6 +89,8 @@ func (e *StartError) Error() string {
 		return fmt.Sprintf("entering directory %q: %v", e.Path, e.Err)
 	case OpInterpreter:
 		return fmt.Sprintf("executing %q: the file exists, but its interpreter doesn't: %v", e.Path, e.Err)
+	case OpLimit:
+		return fmt.Sprintf("limiting the server: %v", e.Err)
 	case OpExec:
 		return fmt.Sprintf("executing %q: %v", e.Path, e.Err)
 	}

@@ -19,11 +19,12 @@ type request struct {
 	Signal syscall.Signal `json:"signal,omitempty"`
 }
 
-// A report is what the launcher sends: started or failed first, and exited when
-// the server has.
+// A report is what the launcher sends: started or failed first, over when the tree
+// is about to be ended for its memory, and exited when the server has.
 type report struct {
 	Started *startedReport `json:"started,omitempty"`
 	Failed  *failedReport  `json:"failed,omitempty"`
+	Over    bool           `json:"over,omitempty"`
 	Exited  *exitedReport  `json:"exited,omitempty"`
 }
 
@@ -37,6 +38,7 @@ type startRequest struct {
 
 	FileDir []byte    `json:"file_dir,omitempty"`
 	Files   []rawFile `json:"files,omitempty"`
+	Limits  Limits    `json:"limits"`
 }
 
 // A rawFile is a File.
@@ -46,13 +48,15 @@ type rawFile struct {
 }
 
 type startedReport struct {
-	PID int `json:"pid"`
+	PID        int      `json:"pid"`
+	Memory     []Layer  `json:"memory,omitempty"`
+	Unenforced []string `json:"unenforced,omitempty"`
 }
 
 type failedReport struct {
 	Op    string        `json:"op"`
 	Errno syscall.Errno `json:"errno"`
-	Doing string        `json:"doing,omitempty"` // for OpLaunch: the step that failed
+	Doing string        `json:"doing,omitempty"` // for OpLaunch and OpLimit: the step that failed
 }
 
 type exitedReport struct {
@@ -61,6 +65,9 @@ type exitedReport struct {
 	User   time.Duration  `json:"user_ns"`
 	System time.Duration  `json:"system_ns"`
 	MaxRSS int64          `json:"max_rss"`
+	Peak   int64          `json:"peak,omitempty"`
+	Over   bool           `json:"over,omitempty"`
+	Near   bool           `json:"near,omitempty"`
 }
 
 func newStartRequest(spec *Spec) *startRequest {
@@ -70,6 +77,7 @@ func newStartRequest(spec *Spec) *startRequest {
 		Env:     toBytes(spec.Env),
 		Dir:     []byte(spec.Dir),
 		FileDir: []byte(spec.Files.Dir),
+		Limits:  spec.Limits,
 	}
 	for _, file := range spec.Files.All {
 		r.Files = append(r.Files, rawFile{Name: []byte(file.Name), Content: file.Content})
@@ -79,11 +87,12 @@ func newStartRequest(spec *Spec) *startRequest {
 
 func (r *startRequest) spec() *Spec {
 	spec := &Spec{
-		Path:  string(r.Path),
-		Args:  toStrings(r.Args),
-		Env:   toStrings(r.Env),
-		Dir:   string(r.Dir),
-		Files: Files{Dir: string(r.FileDir)},
+		Path:   string(r.Path),
+		Args:   toStrings(r.Args),
+		Env:    toStrings(r.Env),
+		Dir:    string(r.Dir),
+		Files:  Files{Dir: string(r.FileDir)},
+		Limits: r.Limits,
 	}
 	for _, file := range r.Files {
 		spec.Files.All = append(spec.Files.All, File{Name: string(file.Name), Content: file.Content})
@@ -111,6 +120,9 @@ func (r *exitedReport) exit() Exit {
 		User:   r.User,
 		System: r.System,
 		MaxRSS: r.MaxRSS,
+		Peak:   r.Peak,
+		Over:   r.Over,
+		Near:   r.Near,
 	}
 }
 

@@ -42,7 +42,14 @@ type Failure struct {
 	Message string // what happened
 	Fix     string // what to do next
 	Cause   error  // may be nil
+	Reason  Reason // empty unless it is one of those that programs look for
 }
+
+// A Reason tells why a server ended where the words of a Failure are not enough.
+type Reason string
+
+// ReasonMemory: it used more memory than it may, or could get no more.
+const ReasonMemory Reason = "memory"
 
 // Fail returns a Failure without a fix.
 func Fail(code Code, server, format string, args ...any) *Failure {

@@ -150,6 +150,13 @@ type Forker interface {
 	Holders() []string
 }
 
+// A Meter is a source that can tell how much memory its server uses.
+type Meter interface {
+	// UsedMemory returns how many bytes the process of the server and all that it
+	// started use, and false when nobody can tell. It takes some milliseconds.
+	UsedMemory() (bytes int64, ok bool)
+}
+
 // A Logger is a source that keeps what its server writes to standard error.
 type Logger interface {
 	// Logs returns the lines after seq (0 for all that are kept), and a channel

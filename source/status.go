@@ -56,6 +56,7 @@ type Status struct {
 	Command   Command
 	Hello     *Hello // nil unless ready
 	Noise     int    // lines on standard output that were no messages
+	Limits    Limits // of the process that runs
 	// Secrets are the secrets that it was started with, sorted: KEY for one of the
 	// vault, STORE:KEY for any other. Nil until that is known.
 	Secrets []string
@@ -70,6 +71,15 @@ type Env struct {
 	// given it, since somebody restarted the server through the API.
 	Forced  bool
 	Dropped []string // the names that Forced took away, sorted
+}
+
+// Limits says what became of the limits that an entry sets.
+type Limits struct {
+	// Memory is what holds a server to its limit of memory: cgroup2, cgroup1,
+	// rlimit_data, sampler. It is empty when nothing does.
+	Memory []string
+	// Unenforced says in words what isn't in force as it was asked for.
+	Unenforced []string
 }
 
 // Command says which file is run, and where it was looked for.

@@ -40,6 +40,8 @@ func (r *runner) attend(ctx Context, run *lifecycle.Run, proc *process) lifecycl
 		}),
 	}
 	run.Show(func(s *source.Status) { s.PID = proc.PID() })
+	s.running.Store(proc)
+	defer s.running.CompareAndSwap(proc, nil)
 	go a.drain() // ends with the server's standard error, at the latest when end closes it; end waits for it
 	if hello := a.greet(ctx); hello != nil {
 		a.ready = true
@@ -147,6 +149,9 @@ func (a *attendance) end(ctx Context) lifecycle.Outcome {
 			"processes of it are still running after SIGKILL")
 	}
 	waitFor(a.limits.drain, a.proc.drained, a.link.read)
+	if ctx.Err() == nil && a.proc.Over() && out.Failure.Reason == "" { // it was not known yet
+		out.Failure = a.explain()
+	}
 	a.proc.close()
 	<-a.proc.drained
 	<-a.link.read
@@ -162,16 +167,19 @@ func (a *attendance) explain() *source.Failure {
 	if a.once { // and no gateway that keeps logs
 		f.Fix = "see what `garra mcp inspect " + a.run.Entry.Name + "` shows of it"
 	}
+	ended := a.cause()
 	switch {
+	case a.ranOut():
+		a.explainMemory(f, ended)
 	case a.refused != nil:
 		f.Code, f.Message = a.refused.Code, a.refused.Message
 		if a.refused.Fix != "" {
 			f.Fix = a.refused.Fix
 		}
 	case a.ready:
-		f.Message = fmt.Sprintf("the server %s after %s", a.cause(), age(a.started))
+		f.Message = fmt.Sprintf("the server %s after %s", ended, age(a.started))
 	default:
-		f.Message = fmt.Sprintf("the server %s before it answered initialize, after %s", a.cause(), age(a.started))
+		f.Message = fmt.Sprintf("the server %s before it answered initialize, after %s", ended, age(a.started))
 	}
 	tail, stray := a.ring.tail(a.stderr), a.link.stray.Load()
 	switch {
@@ -182,7 +190,7 @@ func (a *attendance) explain() *source.Failure {
 	default:
 		f.Message += "; it wrote nothing to stderr"
 	}
-	if tail == "" && (a.refused == nil || a.refused.Fix == "") { // the log would be empty
+	if tail == "" && f.Reason == "" && (a.refused == nil || a.refused.Fix == "") { // the log would be empty
 		f.Fix = "run its command in a terminal to see what it does"
 	}
 	return f
@@ -191,7 +199,11 @@ func (a *attendance) explain() *source.Failure {
 // cause waits until the reason of an end is known: the exit may follow the end
 // of output, and what was written before the exit may not have been read yet.
 func (a *attendance) cause() string {
-	if waitFor(a.limits.exit, a.proc.Exited()) {
+	gone := waitFor(a.limits.exit, a.proc.Exited())
+	if limited := a.run.Entry.MemoryLimitMB > 0; !gone && limited { // the end of a large one takes longer
+		gone = waitFor(a.limits.large, a.proc.Exited())
+	}
+	if gone {
 		waitFor(a.limits.drain, a.proc.drained, a.link.read)
 		return "ended (" + a.proc.Exit().String() + ")"
 	}

@@ -15,7 +15,7 @@ import (
 func EntryOf(s *mcpconfig.Server, dir string) envbuild.Entry {
 	return envbuild.Entry{
 		Server: s.Name, Command: s.Command, Args: s.Args, Cwd: s.Cwd, Env: s.Env, EnvFile: s.EnvFile,
-		InheritEnv: s.InheritEnv, NotSecret: s.NotSecret, Dir: dir,
+		MemoryLimitMB: s.MemoryLimitMB, InheritEnv: s.InheritEnv, NotSecret: s.NotSecret, Dir: dir,
 		Where: func(field string) string { return s.Position(field).String() },
 	}
 }

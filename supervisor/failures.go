@@ -17,8 +17,8 @@ import (
 func startOutcome(entry *mcpconfig.Server, err error) lifecycle.Outcome {
 	passing := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
 		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ETXTBSY)
-	if e, ok := errors.AsType[*sandbox.StartError](err); ok && e.Op == sandbox.OpLaunch {
-		passing = true // the launcher is garra itself, and it was there before
+	if e, ok := errors.AsType[*sandbox.StartError](err); ok && (e.Op == sandbox.OpLaunch || e.Op == sandbox.OpLimit) {
+		passing = true // the launcher is garra itself, and it was there before; so were the limits
 	}
 	return lifecycle.Outcome{
 		Failure: &source.Failure{

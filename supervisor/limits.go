@@ -13,10 +13,13 @@ type limits struct {
 	kill time.Duration // after SIGKILL, for the tree to be gone
 
 	exit    time.Duration // for the exit to follow the end of output
+	large   time.Duration // for that of a server with a limit of memory, besides
 	drain   time.Duration // for the last lines to be read after the exit
 	note    time.Duration // for a server to take a notification
 	reply   time.Duration // for a server to take an answer
 	recheck time.Duration // between looks whether what made a server fail is gone
+
+	noCgroup bool // as where garra may not make control groups
 
 	frame int64 // the largest message in bytes; 0 is the protocol package's own
 }
@@ -25,7 +28,7 @@ type limits struct {
 func standardLimits() limits {
 	return limits{
 		eof: 2 * time.Second, term: 3 * time.Second, kill: 5 * time.Second,
-		exit: 400 * time.Millisecond, drain: 400 * time.Millisecond,
+		exit: 400 * time.Millisecond, large: 2 * time.Second, drain: 400 * time.Millisecond,
 		note: time.Second, reply: 30 * time.Second, recheck: 10 * time.Second,
 	}
 }

@@ -45,10 +45,11 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
 		s.Env, s.Secrets = env, append([]string{}, spec.Keys...)
 		s.Command = r.commandOf(spec)
 	})
-	proc, err := r.start(ctx, spec)
+	proc, err := r.start(ctx, spec, limitsOf(run.Entry, r.limits.noCgroup))
 	if err != nil {
 		return startOutcome(run.Entry, err)
 	}
+	showLimits(run, proc.Enforcement())
 	return r.attend(ctx, run, proc)
 }
 
@@ -144,7 +145,7 @@ func withheld(server string, env source.Env) []string {
 }
 
 // start spawns the process, a few at the same time over all servers.
-func (r *runner) start(ctx Context, spec *envbuild.Spec) (*process, error) {
+func (r *runner) start(ctx Context, spec *envbuild.Spec, limits sandbox.Limits) (*process, error) {
 	select {
 	case r.spawn <- struct{}{}:
 		defer func() { <-r.spawn }()
@@ -155,5 +156,6 @@ func (r *runner) start(ctx Context, spec *envbuild.Spec) (*process, error) {
 	}
 	return startProcess(sandbox.Spec{
 		Path: spec.Path, Args: spec.Args, Env: spec.Environ(), Dir: spec.Dir, Files: filesOf(spec),
+		Limits: limits,
 	})
 }

@@ -3,6 +3,8 @@
 package supervisor
 
 import (
+	"sync/atomic"
+
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/source"
 )
@@ -16,6 +18,8 @@ type Server struct {
 	of    *Server // whose fork it is; nil when it is none
 	ring  *ring
 	noise lifecycle.Tally // lines on standard output that were no messages
+
+	running atomic.Pointer[process] // nil when there is none
 }
 
 var (
@@ -23,6 +27,7 @@ var (
 	_ source.Controller = (*Server)(nil)
 	_ source.Logger     = (*Server)(nil)
 	_ source.Forker     = (*Server)(nil)
+	_ source.Meter      = (*Server)(nil)
 )
 
 // Status implements source.Source.
@@ -35,6 +40,14 @@ func (s *Server) Status() source.Status {
 // Logs returns what the server wrote to standard error after line seq (0 for
 // all that is kept), and a channel that is closed when there is more.
 func (s *Server) Logs(seq uint64) ([]source.Line, <-chan struct{}) { return s.ring.after(seq) }
+
+// UsedMemory implements source.Meter.
+func (s *Server) UsedMemory() (bytes int64, ok bool) {
+	if p := s.running.Load(); p != nil {
+		return p.Used()
+	}
+	return 0, false
+}
 
 // noised counts a line on standard output that was no message, or none that
 // garra could use.

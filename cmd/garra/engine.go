@@ -305,8 +305,13 @@ func (e *engine) happened(event source.Event) {
 
 // tell takes an event of a server to the followers and the gateway.
 func (e *engine) tell(event source.Event) {
+	var reason source.Reason
+	if event.Failure != nil {
+		reason = event.Failure.Reason
+	}
 	e.publish(adminapi.Event{
-		Time: event.Time, Kind: string(event.Kind), Server: event.Server, From: string(event.From),
+		Reason: string(reason),
+		Time:   event.Time, Kind: string(event.Kind), Server: event.Server, From: string(event.From),
 		State: string(event.State), PID: event.PID, Message: event.Message, Holder: event.Holder,
 	})
 	if event.Kind == source.EventState {

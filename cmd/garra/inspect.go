@@ -173,6 +173,12 @@ func (g *globals) printDetail(d inspected) error {
 	if len(d.Secrets) > 0 {
 		row("secrets", "%s", strings.Join(d.Secrets, ", "))
 	}
+	if text := memoryText(d.Memory); text != "" {
+		row("memory", "%s", text)
+	}
+	for _, text := range d.UnenforcedLimits {
+		row("not enforced", "%s", text)
+	}
 	if len(d.Env.Dropped) > 0 {
 		row("dropped", "%s", strings.Join(d.Env.Dropped, ", "))
 	}
@@ -203,6 +209,22 @@ func (g *globals) printDetail(d inspected) error {
 		}
 	}
 	return nil
+}
+
+// memoryText says what a server uses, may use and is held to that by; it is empty when
+// there is nothing to say.
+func memoryText(m gateway.MemoryInfo) string {
+	var words []string
+	if m.UsedMB != nil {
+		words = append(words, fmt.Sprintf("%d MB used", *m.UsedMB))
+	}
+	if m.LimitMB != nil {
+		words = append(words, fmt.Sprintf("at most %d MB", *m.LimitMB))
+	}
+	if len(m.EnforcedBy) > 0 {
+		words = append(words, "enforced by "+strings.Join(m.EnforcedBy, ", "))
+	}
+	return strings.Join(words, ", ")
 }
 
 // withOrigins names variables with where their values come from.

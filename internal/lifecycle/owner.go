@@ -206,6 +206,7 @@ func (o *owner) ended(out *Outcome) {
 	o.stopRun()
 	o.stopRun, o.link = nil, nil
 	o.status.PID, o.status.Hello, o.status.Tried = 0, nil, true
+	o.status.Limits = source.Limits{}
 	if out.Leftover != nil {
 		o.leftovers = append(o.leftovers, out.Leftover)
 	}

@@ -81,8 +81,8 @@ type Run struct {
 // its server.
 func (r *Run) Warn(message string) { r.tell(func(o *owner) { o.warn(message) }) }
 
-// Show changes what people see of the server. The process id is forgotten when
-// the run ends, the rest stays.
+// Show changes what people see of the server. The process id and the limits are
+// forgotten when the run ends, the rest stays.
 func (r *Run) Show(change func(*source.Status)) {
 	r.tell(func(o *owner) {
 		change(&o.status)

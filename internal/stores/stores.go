@@ -73,7 +73,8 @@ func New(of mcpconfig.Store, env []string) (*Store, error) {
 	s := &Store{name: of.Name, command: of.Command, timeout: of.Timeout, kept: make(map[string]value)}
 	if of.Invalid {
 		return nil, &Error{
-			Store: of.Name, Message: "is not valid in config.yml", Fix: "mend it; `garra config check` says what is wrong",
+			Store: of.Name, Message: "is not valid in config.yml",
+			Fix: "mend it; `garra config check` says what is wrong",
 		}
 	}
 	if of.Keyring != "" {

@@ -20,6 +20,7 @@
 //	conformance_test.go  the conformance suite, compared with its fixture
 //	environment_test.go  secrets of garra's environment are nowhere; restarts isolate
 //	survival_test.go     killed servers, a killed gateway
+//	memory_test.go       real servers under a limit, one that leaks
 //	repeat_test.go       hundreds of restarts and sessions leave nothing behind
 //	soak_test.go         many clients while servers crash, are killed and change
 //	reload_test.go       edited, broken and mended files
