@@ -17,6 +17,7 @@ import (
 	"github.com/garraia/garra/adminapi"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/mcpconfig"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/vault"
 )
 
@@ -225,6 +226,7 @@ func (g *globals) setSecret(c *cobra.Command, key string, o *vaultSetOptions) er
 	if err != nil {
 		return err
 	}
+	weak := redact.Weak(string(text))
 	value, err := vault.Seal(text)
 	if err != nil {
 		return err
@@ -247,6 +249,10 @@ func (g *globals) setSecret(c *cobra.Command, key string, o *vaultSetOptions) er
 		return err
 	}
 	fmt.Fprintf(g.err, "stored %s; %s\n", key, v.prospects(key))
+	if weak != "" {
+		fmt.Fprintf(g.err, "note that the value %s, so that it is not taken out of answers wherever it stands\n", weak)
+	}
+	g.sayUnknown(v, o.users)
 	return g.applied(ctx)
 }
 
@@ -314,6 +320,9 @@ Exit codes: 1 when there is no such key, 4 when the vault can't be opened.`,
 			said := args[0] + " is shared with nobody now"
 			if len(users) > 0 {
 				said = args[0] + " is shared with " + printable(strings.Join(users, ", "))
+			}
+			if config, err := g.config(); err == nil {
+				g.sayUnknown(&opened{config: config}, users)
 			}
 			return g.editVault(c.Context(), said, func(e *vault.Edit) error { return e.Share(args[0], users) })
 		},
