@@ -129,8 +129,7 @@ func (g *globals) applied(ctx context.Context) error {
 // sayRestarted names the servers that the gateway ends for what has changed.
 func (g *globals) sayRestarted(servers []string) {
 	if len(servers) > 0 {
-		fmt.Fprintf(g.err, "these use it, and are started again if they can be: %s\n",
-			printable(strings.Join(servers, ", ")))
+		fmt.Fprintf(g.err, "restarting, since they use it: %s\n", printable(strings.Join(servers, ", ")))
 	}
 }
 
@@ -250,10 +249,19 @@ func (g *globals) setSecret(c *cobra.Command, key string, o *vaultSetOptions) er
 	}
 	fmt.Fprintf(g.err, "stored %s; %s\n", key, v.prospects(key))
 	if weak != "" {
-		fmt.Fprintf(g.err, "note that the value %s, so that it is not taken out of answers wherever it stands\n", weak)
+		fmt.Fprintf(g.err, "note that the value %s\n", weak)
 	}
 	g.sayUnknown(v, o.users)
 	return g.applied(ctx)
+}
+
+// sayUnknown names those of some servers that the configuration doesn't have.
+func (g *globals) sayUnknown(v *opened, servers []string) {
+	for _, name := range servers {
+		if _, ok := v.config.Entry(name); !ok {
+			fmt.Fprintf(g.err, "note that there is no server %q\n", name)
+		}
+	}
 }
 
 // prospects says who uses a key, or what is still needed for that.

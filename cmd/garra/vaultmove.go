@@ -139,9 +139,9 @@ func newVaultExport(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "export", Short: "Write all secrets out, unencrypted", Args: exactArgs(0),
 		Long: `Writes all secrets as JSON, unencrypted, to --out (which gets mode 0600) or to standard
-output: {"KEY": {"value", "for", "policy"}}, with "base64" in the place of "value" for what
-is no text. garra vault import --from json reads it. It
-writes to a terminal only with --reveal.
+output: {"KEY": {"value", "for", "policy"}}, with "base64" instead of "value" for what is
+no text. garra vault import --from json reads it. It writes to a terminal only with
+--reveal.
 
 Exit codes: 4 when the vault can't be opened.`,
 		RunE: func(c *cobra.Command, _ []string) error {
