@@ -6,7 +6,7 @@
 GO         ?= go
 FUZZTIME   ?= 20s
 BENCH      ?= .
-TESTFLAGS  ?=
+TESTFLAGS  ?= -timeout 30m
 BENCHFLAGS ?=
 SOAKFLAGS  ?= -soak 1m
 
@@ -84,8 +84,8 @@ e2e: build servers
 
 ## soak: many clients while servers crash and change; SOAKFLAGS='-soak 1h'
 soak: build servers
-	PATH="$(CURDIR)/test/clients/node_modules/.bin:$$PATH" $(GO) test -tags e2e -count=1 -timeout 0 -v \
-	  $(TESTFLAGS) -run '^TestSoak$$' ./test/e2e -soak-clients 50 $(SOAKFLAGS)
+	PATH="$(CURDIR)/test/clients/node_modules/.bin:$$PATH" $(GO) test -tags e2e -count=1 -v \
+	  $(TESTFLAGS) -timeout 0 -run '^TestSoak$$' ./test/e2e -soak-clients 50 $(SOAKFLAGS)
 
 ## servers: install the pinned servers and clients, only when a lock changed
 servers: $(STAMPS)

@@ -44,10 +44,10 @@ func (v *variables) sorted() []Var {
 	})
 }
 
-// hidden gathers the values that a child's output must not show, each with the
-// name of the first variable or secret that had it.
+// hidden gathers the values that a child's output must not show, each with the names
+// of the secrets that are it, or else of the first variable that holds it.
 type hidden struct {
-	names map[string]string // by value
+	names map[string][]string // by value, the first first
 }
 
 // add takes the value of a variable, if that is a secret by its name or look.
@@ -58,21 +58,22 @@ func (h *hidden) add(name, value string) {
 	}
 }
 
-// addSecret takes a value that is a secret, however short. The name of a secret is
-// better than that of a variable that holds it.
+// addSecret takes a value that is a secret, however short.
 func (h *hidden) addSecret(name, value string) {
 	if h.names == nil {
-		h.names = make(map[string]string)
+		h.names = make(map[string][]string)
 	}
-	if value != "" {
-		h.names[value] = name
+	if value != "" && !slices.Contains(h.names[value], name) {
+		h.names[value] = append(h.names[value], name)
 	}
 }
 
 func (h *hidden) values() []Secret {
 	var all []Secret
 	for _, value := range slices.Sorted(maps.Keys(h.names)) {
-		all = append(all, Secret{Name: h.names[value], text: value})
+		for _, name := range h.names[value] {
+			all = append(all, Secret{Name: name, text: value})
+		}
 	}
 	return all
 }
@@ -85,7 +86,7 @@ func (h *hidden) replacer() *strings.Replacer {
 	})
 	var pairs []string
 	for _, value := range longest {
-		reference, quoted := "${"+h.names[value]+"}", strconv.Quote(value)
+		reference, quoted := "${"+h.names[value][0]+"}", strconv.Quote(value)
 		pairs = append(pairs, value, reference, quoted[1:len(quoted)-1], reference)
 	}
 	return strings.NewReplacer(pairs...)

@@ -14,7 +14,8 @@ type referenceKind uint8
 
 const (
 	variableReference referenceKind = iota // ${NAME}, ${NAME:-default}, ${env:NAME}
-	secretReference                        // vault:KEY as the whole text, ${vault:KEY} in it; STORE:KEY too
+	secretReference                        // vault:KEY as the whole text, ${vault:KEY} in it
+	storeReference                         // STORE:KEY as the whole text, ${STORE:KEY} in it
 	nestedReference                        // ${NAME:-default} with a reference in the default
 	brokenReference                        // looks like a reference, and stays as text
 )
@@ -45,7 +46,12 @@ var (
 )
 
 // valid reports whether the key of a secret can be one.
-func (r reference) valid() bool { return vaultKey.MatchString(r.name) || storeKey.MatchString(r.name) }
+func (r reference) valid() bool {
+	if r.kind == storeReference {
+		return storeKey.MatchString(r.name)
+	}
+	return vaultKey.MatchString(r.name)
+}
 
 // references returns the references in a text, in order. Where whole is set, vault:KEY as the
 // whole text is one, and so is STORE:KEY for each of the stores. A $${ is a literal ${. What a
@@ -57,7 +63,7 @@ func references(text string, whole bool, stores []string) []reference {
 		return []reference{secret}
 	case whole && misspelt(text, stores) != "":
 		return []reference{{brokenReference, misspelt(text, stores) + ":…"}}
-	case isSecret && secret.valid():
+	case isSecret && secret.valid() && !strings.Contains(text, "${"):
 		prefix, _, _ := strings.Cut(text, ":")
 		return []reference{{brokenReference, prefix + ":…"}}
 	case bare.MatchString(text):
@@ -111,7 +117,7 @@ func secretOf(text string, stores []string) (reference, bool) {
 	}
 	for _, store := range stores {
 		if strings.HasPrefix(text, store+":") && !strings.HasPrefix(text, store+":-") {
-			return reference{secretReference, text}, true
+			return reference{storeReference, text}, true
 		}
 	}
 	return reference{}, false

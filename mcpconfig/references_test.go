@@ -24,8 +24,8 @@ func TestReferences(t *testing.T) {
 		"vault:mcp.s.K":          {{secretReference, "mcp.s.K"}},
 		"Bearer ${vault:K}":      {{secretReference, "K"}},
 		"x vault:K":              nil,
-		"op://V/an item/x":       {{secretReference, "op://V/an item/x"}},
-		"x ${op:y}":              {{secretReference, "op:y"}},
+		"op://V/an item/x":       {{storeReference, "op://V/an item/x"}},
+		"x ${op:y}":              {{storeReference, "op:y"}},
 		"${pass:y} pass:y":       nil,
 		"vualt:mcp.s.K":          {{brokenReference, "vualt:…"}},
 		"${valut:K}":             {{brokenReference, "${valut:…"}},
@@ -77,9 +77,9 @@ func TestReferencesAgreeWithExpansion(t *testing.T) {
 		refused := false
 		for _, r := range references(text, whole, stores) {
 			switch {
-			case r.kind == nestedReference || r.kind == secretReference && !r.valid():
+			case r.kind == nestedReference || (r.kind == secretReference || r.kind == storeReference) && !r.valid():
 				refused = true
-			case r.kind == secretReference:
+			case r.kind == secretReference, r.kind == storeReference:
 				secrets = append(secrets, r.name)
 			case r.kind == variableReference:
 				name, _, _ := strings.Cut(strings.TrimPrefix(r.name, "env:"), ":-")

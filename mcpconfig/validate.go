@@ -185,10 +185,10 @@ func (d *decoder) checkReference(key string, n *node, whole bool) {
 	}
 	for _, r := range references(n.text, whole, d.settings.storeNames()) {
 		switch {
-		case r.kind == secretReference && !r.valid():
+		case (r.kind == secretReference || r.kind == storeReference) && !r.valid():
 			d.report(n.start, CodeVaultReference, "name a key of the vault; it has letters, digits, _, . and -",
 				"%s has a reference to a secret without a valid key", key)
-		case r.kind == secretReference:
+		case r.kind == secretReference, r.kind == storeReference:
 			d.secrets = append(d.secrets, SecretUse{
 				Server: d.entry.name, Key: r.name, Field: key, Position: d.entry.src.position(n.start),
 			})

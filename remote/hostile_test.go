@@ -260,7 +260,10 @@ func TestHopelessServers(t *testing.T) {
 	}{
 		{
 			"401", status(401, "bad token open-sesame"),
-			[]string{"401 Unauthorized", `"bad token [hidden]"`, "the Authorization in headers (mcp.json:4)"},
+			[]string{
+				"401 Unauthorized", `"bad token [redacted:headers.Authorization]"`,
+				"the Authorization in headers (mcp.json:4)",
+			},
 		},
 		{"403", status(403, ""), []string{"403 Forbidden", "headers", "log in"}},
 		{"404", status(404, ""), []string{"404 Not Found", "url is right"}},

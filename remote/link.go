@@ -249,11 +249,6 @@ func (l *link) ping() {
 
 // take implements inlet: a message, or a batch of them.
 func (l *link) take(frame []byte, via *call) {
-	frame, found := l.redact.JSON(frame)
-	if found.Blocked() {
-		l.keepBack(frame, found, via)
-		return
-	}
 	batch, ok, err := protocol.ParseBatch(frame)
 	if !ok || err != nil {
 		l.takeOne(frame, via)
@@ -265,6 +260,11 @@ func (l *link) take(frame []byte, via *call) {
 }
 
 func (l *link) takeOne(frame []byte, via *call) {
+	frame, found := l.redact.JSON(frame)
+	if found.Blocked() {
+		l.keepBack(frame, found, via)
+		return
+	}
 	m, err := protocol.Parse(frame)
 	switch {
 	case err != nil:

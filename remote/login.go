@@ -98,7 +98,7 @@ func (t *target) bearing(a *address, token string) *address {
 	next.headers.Set("Authorization", "Bearer "+token)
 	next.secrets = append(slices.Clip(a.secrets), token)
 	if t.veil != nil {
-		t.veil.cover(map[string]string{token: "login"})
+		t.veil.cover(map[string]string{"login": token})
 	}
 	for {
 		old := t.tokens.Load()

@@ -26,12 +26,15 @@ type runner struct {
 var _ lifecycle.Runner = (*runner)(nil)
 
 // Run implements lifecycle.Runner: it connects, is there, takes its leave.
-func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
+func (r *runner) Run(ctx Context, run *lifecycle.Run) (out lifecycle.Outcome) {
 	// Nothing of garra's environment reaches the server but what the entry names.
 	run.Show(func(s *source.Status) { s.Env.Mode = source.EnvIsolated })
 	r.missed.Store(nil)
 	veil := newVeil(r.options)
-	defer veil.lift()
+	defer func() { // what is told of the run's end is told without its secrets
+		out.Failure = lifecycle.Redacted(out.Failure, r.options.Redact.String)
+		veil.lift()
+	}()
 	to, failure := newTarget(run.Entry, r.options, veil).resolve(ctx)
 	if failure != nil {
 		return lifecycle.Outcome{Failure: failure, Permanent: true}

@@ -18,6 +18,7 @@ import (
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/oauth"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/source"
 )
 
@@ -40,6 +41,7 @@ type address struct {
 	url     *url.URL
 	headers http.Header
 	secrets []string       // what no message may show
+	redact  *redact.Set    // nil for none
 	keys    []string       // of the secrets that were resolved, sorted
 	account *oauth.Account // nil when the entry has an Authorization of its own, or no logins are kept
 	token   string         // of the account, among the headers; empty for none
@@ -74,7 +76,7 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 		return value
 	}
 	link := expand("url", t.entry.URL)
-	a := &address{headers: make(http.Header, len(t.names)+5)}
+	a := &address{headers: make(http.Header, len(t.names)+5), redact: t.options.Redact}
 	for _, name := range t.names {
 		value := expand("headers."+name, t.entry.Headers[name])
 		value = strings.TrimSpace(value) // a file's last line end is not meant
@@ -100,7 +102,7 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 	a.url = u
 	a.hideURL()
 	a.hide(account.ClientSecret)
-	a.keys = slices.Sorted(maps.Values(secrets))
+	a.keys = slices.Sorted(maps.Keys(secrets))
 	if t.veil != nil {
 		t.veil.cover(a.veiled(secrets, account.ClientSecret))
 	}
@@ -130,12 +132,12 @@ func controlError() error {
 	}
 }
 
-// expand resolves the references in one text, and notes the names of secrets in it by
-// their values.
-func (t *target) expand(ctx Context, text string, names map[string]string) (string, error) {
+// expand resolves the references in one text, and notes the values of secrets in it by
+// their keys.
+func (t *target) expand(ctx Context, text string, values map[string]string) (string, error) {
 	secrets := t.options.Secrets
 	if secrets != nil {
-		secrets = noting{secrets, names}
+		secrets = noting{secrets, values}
 	}
 	return envbuild.Expand(ctx, t.entry.Name, text, t.options.Host.Lookup, secrets)
 }
@@ -185,8 +187,12 @@ func (a *address) hideURL() {
 	a.hide(a.url.RawQuery)
 }
 
-// scrub takes what must not be shown out of a text.
+// scrub takes what must not be shown out of a text: what may be secret of this address,
+// and the secrets of all servers in whatever form.
 func (a *address) scrub(text string) string {
+	if a.redact != nil {
+		text = a.redact.String(text)
+	}
 	for _, secret := range a.secrets {
 		text = strings.ReplaceAll(text, secret, "[hidden]")
 	}

@@ -164,7 +164,7 @@ func TestAddressesStaySecret(t *testing.T) {
 	other := newRig(t, limited(func(l *limits) { l.recheck = time.Hour }))
 	other.add(at(strings.Replace(w.URL, "//", "//me:hush-hush@", 1) + "?token=abcdefg"))
 	f = other.state("s", source.Failed).LastError
-	contains(t, f.Error(), "418", `"no me [hidden] `)
+	contains(t, f.Error(), "418", `"no me [redacted:url] token=[redacted:url.token]"`)
 	if strings.Contains(f.Error(), "hush") || strings.Contains(f.Error(), "abcdefg") {
 		t.Errorf("%v", f)
 	}

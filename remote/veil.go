@@ -4,6 +4,7 @@ package remote
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/garraia/garra/envbuild"
@@ -21,38 +22,50 @@ type veil struct {
 	set     *redact.Set
 	blocked func(key string) bool // may be nil
 
-	mu    sync.Mutex // guards both below
-	known map[string]bool
-	held  []veiled // oldest first
+	mu   sync.Mutex   // guards what follows
+	held []veiledText // oldest first
 }
 
-// A veiled value is one that is held.
-type veiled struct {
-	text    string
+// A veiledText is a value that is held.
+type veiledText struct {
+	redact.Value
 	release func()
 }
 
-func newVeil(o *Options) *veil {
-	return &veil{set: o.Redact, blocked: o.Blocked, known: make(map[string]bool)}
-}
+func newVeil(o *Options) *veil { return &veil{set: o.Redact, blocked: o.Blocked} }
 
-// cover holds values, by their text; each has the name that is shown instead.
-func (v *veil) cover(names map[string]string) {
+// cover holds values by the names that are shown instead of them.
+func (v *veil) cover(values map[string]string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for text, name := range names {
-		if text == "" || v.known[text] {
-			continue
-		}
+	for name, text := range values {
 		value := redact.Value{Name: name, Text: text}
 		if v.blocked != nil && v.blocked(name) {
 			value.Policy = redact.Block
 		}
-		v.known[text] = true
-		v.held = append(v.held, veiled{text, v.set.Hold([]redact.Value{value})})
+		if text != "" {
+			v.coverLocked(value)
+		}
 	}
 	for len(v.held) > maxVeiled {
-		v.dropLocked()
+		v.dropLocked(0)
+	}
+}
+
+// coverLocked holds one value, unless it is held already; then it is the newest one.
+func (v *veil) coverLocked(value redact.Value) {
+	same := func(h veiledText) bool { return h.Value == value }
+	if i := slices.IndexFunc(v.held, same); i >= 0 {
+		known := v.held[i]
+		v.held = append(slices.Delete(v.held, i, i+1), known)
+		return
+	}
+	v.held = append(v.held, veiledText{value, v.set.Hold([]redact.Value{value})})
+	another := func(h veiledText) bool {
+		return h.Name == value.Name && h.Text == value.Text && h.Policy != value.Policy
+	}
+	if i := slices.IndexFunc(v.held, another); i >= 0 { // its policy was another
+		v.dropLocked(i)
 	}
 }
 
@@ -61,56 +74,50 @@ func (v *veil) lift() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for len(v.held) > 0 {
-		v.dropLocked()
+		v.dropLocked(0)
 	}
 }
 
-// dropLocked lets go of the oldest value.
-func (v *veil) dropLocked() {
-	v.held[0].release()
-	delete(v.known, v.held[0].text)
-	v.held = v.held[1:]
+// dropLocked lets go of one value.
+func (v *veil) dropLocked(i int) {
+	v.held[i].release()
+	v.held = slices.Delete(v.held, i, i+1)
 }
 
-// veiled are the values of an address that nothing which comes from servers may show,
-// with the names that are shown instead; secrets are those that were resolved for it.
+// veiled are the values of an address that nothing which comes from servers may show, by
+// the names that are shown instead; secrets are those that were resolved for it.
 func (a *address) veiled(secrets map[string]string, clientSecret string) map[string]string {
-	names := maps.Clone(secrets)
-	add := func(name, text string) {
-		if _, known := names[text]; !known {
-			names[text] = name
-		}
-	}
-	add("oauth.clientSecret", clientSecret)
+	values := maps.Clone(secrets)
+	values["oauth.clientSecret"] = clientSecret
 	for name := range a.headers {
 		if value := a.headers.Get(name); isSecret(name, value) {
-			add("headers."+name, value)
+			values["headers."+name] = value
 		}
 	}
 	if password, ok := a.url.User.Password(); ok {
-		add("url", password)
+		values["url"] = password
 	}
-	for name, values := range a.url.Query() {
-		for _, value := range values {
+	for name, all := range a.url.Query() {
+		for _, value := range all {
 			if _, secret := sensitive.Pair(name, value); secret {
-				add("url", value)
+				values["url."+name] = value
 			}
 		}
 	}
-	return names
+	return values
 }
 
 // A noting is secrets that are noted down when they are asked for.
 type noting struct {
 	envbuild.Secrets
-	names map[string]string // by value
+	values map[string]string // by key
 }
 
 // Secret implements envbuild.Secrets.
 func (n noting) Secret(ctx Context, server, key string) (string, error) {
 	text, err := n.Secrets.Secret(ctx, server, key)
 	if err == nil && text != "" {
-		n.names[text] = key
+		n.values[key] = text
 	}
 	return text, err
 }

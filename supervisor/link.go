@@ -153,11 +153,6 @@ func (l *link) readAll() {
 			l.end(err)
 			return
 		}
-		frame, found := l.redact.JSON(frame)
-		if found.Blocked() {
-			l.keepBack(frame, found)
-			continue
-		}
 		l.take(frame)
 	}
 }
@@ -195,6 +190,11 @@ func (l *link) take(frame []byte) {
 }
 
 func (l *link) takeOne(frame []byte) {
+	frame, found := l.redact.JSON(frame)
+	if found.Blocked() {
+		l.keepBack(frame, found)
+		return
+	}
 	m, err := protocol.Parse(frame)
 	switch {
 	case err != nil:

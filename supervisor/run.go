@@ -32,12 +32,16 @@ type runner struct {
 var _ lifecycle.Runner = (*runner)(nil)
 
 // Run implements lifecycle.Runner: it builds, spawns, speaks.
-func (r *runner) Run(ctx Context, run *lifecycle.Run) lifecycle.Outcome {
+func (r *runner) Run(ctx Context, run *lifecycle.Run) (out lifecycle.Outcome) {
 	spec, env, err := r.build(ctx, run.Entry)
 	if err != nil {
 		return lifecycle.Outcome{Failure: lifecycle.EntryFailure(run.Entry.Name, err), Permanent: true}
 	}
-	defer r.redact.Hold(r.secretsOf(spec))()
+	release := r.redact.Hold(r.secretsOf(spec))
+	defer func() { // what is told of the run's end is told without its secrets
+		out.Failure = lifecycle.Redacted(out.Failure, r.redact.String)
+		release()
+	}()
 	for _, w := range append(spec.Warnings, withheld(run.Entry.Name, env)...) {
 		run.Warn(w)
 	}

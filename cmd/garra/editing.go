@@ -45,22 +45,27 @@ func (e editing) editor(o adminapi.EditOptions) *edits.Editor {
 func (e editing) Add(
 	ctx context.Context, name string, fields []byte, o adminapi.EditOptions,
 ) (adminapi.EditResult, error) {
+	defer e.isolating(name, o.Isolated)()
 	result, err := e.editor(o).Add(name, fields)
-	return e.done(ctx, name, result, err, o)
+	return e.done(ctx, name, result, err)
 }
 
 // Change implements adminapi.Editor.
 func (e editing) Change(
 	ctx context.Context, name string, fields map[string]json.RawMessage, o adminapi.EditOptions,
 ) (adminapi.EditResult, error) {
+	defer e.isolating(name, o.Isolated)()
 	result, err := e.editor(o).Change(name, o.Tag, fields)
-	return e.done(ctx, name, result, err, o)
+	return e.done(ctx, name, result, err)
 }
 
 // Remove implements adminapi.Editor.
 func (e editing) Remove(ctx context.Context, name string, o adminapi.EditOptions) (adminapi.EditResult, error) {
 	result, err := e.editor(o).Remove(name, o.Tag)
-	return e.done(ctx, name, result, err, o)
+	if err != nil {
+		_ = e.reload(ctx) // whatever of it was written is in force; what is wrong was said
+	}
+	return e.done(ctx, name, result, err)
 }
 
 // MayRemove implements adminapi.Editor.
@@ -83,14 +88,10 @@ func (e editing) Tag(name string) string {
 
 // done has the gateway apply what was written.
 func (e editing) done(
-	ctx context.Context, name string, result *edits.Result, err error, o adminapi.EditOptions,
+	ctx context.Context, name string, result *edits.Result, err error,
 ) (adminapi.EditResult, error) {
 	if err != nil {
 		return adminapi.EditResult{}, editError(name, err)
-	}
-	if o.Isolated {
-		e.isolateNext(name)
-		defer e.isolateNext("")
 	}
 	if err := e.reload(ctx); err != nil {
 		return adminapi.EditResult{}, &adminapi.Error{
@@ -109,11 +110,24 @@ func (e editing) done(
 	return of, nil
 }
 
-// isolateNext names the server that the next load isolates.
-func (e *engine) isolateNext(name string) {
+// isolating has each load isolate a server, if that is wanted, until the edit is done.
+func (e *engine) isolating(name string, wanted bool) (done func()) {
+	if !wanted {
+		return func() {}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.isolate = name
+	if e.isolate == nil {
+		e.isolate = make(map[string]int)
+	}
+	e.isolate[name]++
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.isolate[name]--; e.isolate[name] == 0 {
+			delete(e.isolate, name)
+		}
+	}
 }
 
 // editError is why a change was not made, as an answer of the API.
@@ -145,6 +159,15 @@ func refusal(err error) *adminapi.Error {
 		return &adminapi.Error{
 			Status: http.StatusConflict, Code: adminapi.CodeVaultLocked, Fix: "open it with `garra vault unlock`",
 		}
+	case errors.Is(err, vault.ErrWrongPassphrase):
+		return &adminapi.Error{
+			Status: http.StatusConflict, Code: adminapi.CodeVaultLocked, Fix: "open it with `garra vault unlock`",
+		}
+	case errors.Is(err, edits.ErrField):
+		return &adminapi.Error{
+			Status: http.StatusUnprocessableEntity, Code: "config.refused",
+			Fix: "see `garra config schema` for what there is",
+		}
 	case errors.Is(err, edits.ErrExists):
 		return &adminapi.Error{Status: http.StatusConflict, Code: "server.exists", Fix: "choose another name"}
 	case errors.Is(err, edits.ErrUnknown):
@@ -162,8 +185,5 @@ func refusal(err error) *adminapi.Error {
 			Status: http.StatusConflict, Code: "config.refused", Fix: "mend it; see `garra config check`",
 		}
 	}
-	return &adminapi.Error{
-		Status: http.StatusUnprocessableEntity, Code: "config.refused",
-		Fix: "see `garra config schema` for what there is",
-	}
+	return &adminapi.Error{Status: http.StatusInternalServerError, Code: "internal"}
 }

@@ -52,7 +52,7 @@ type engine struct {
 	mu       sync.Mutex        // held while a configuration is applied; guards all below
 	config   *mcpconfig.Config // the last good one
 	isolated map[string]bool   // servers of it that a private gateway runs without what they would inherit
-	isolate  string            // the server that is to be isolated by the next load; empty for none
+	isolate  map[string]int    // servers that are isolated by each load, and how many edits want that
 }
 
 // A purpose is what an engine is for.
@@ -154,9 +154,11 @@ func (e *engine) load() error {
 			return err
 		}
 	}
-	if server, ok := config.Server(e.isolate); ok {
-		if err := e.supervisor.Isolate(server); err != nil {
-			return err
+	for name := range e.isolate {
+		if server, ok := config.Server(name); ok {
+			if err := e.supervisor.Isolate(server); err != nil {
+				return err
+			}
 		}
 	}
 	e.supervisor.Apply(config)

@@ -7,12 +7,10 @@ package main
 import (
 	"os"
 
-	"github.com/garraia/garra/internal/nodump"
 	"github.com/garraia/garra/sandbox"
 )
 
 func main() {
-	sandbox.Main()   // never returns in the processes that guard servers
-	_ = nodump.Set() // where it can't be had, secrets are in the memory of this process all the same
+	sandbox.Main() // never returns in the processes that guard servers
 	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, pace{quiet: quietWait}))
 }

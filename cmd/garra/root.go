@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/garraia/garra/internal/nodump"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/internal/version"
 	"github.com/garraia/garra/redact"
@@ -52,6 +53,7 @@ type globals struct {
 // run is the whole program but for its exit.
 func run(args []string, std streams, pace pace) int {
 	given := takePassphrase() // before anything is started that would inherit it
+	_ = nodump.Set()          // only now: after that the own environment can't be overwritten any more
 	ctx, stop := interruptible()
 	defer stop()
 	said := newLossyWriter(std.err, lossyBytes)

@@ -29,7 +29,10 @@ type locksmith struct {
 func (g *globals) locksmith(ctx context.Context, options vault.Options, ask bool) locksmith {
 	return locksmith{options: options, key: func(settings *mcpconfig.Settings) (vault.Key, error) {
 		there, err := vault.Exists(options.Path)
-		return g.vaultKey(ctx, settings, ask && there && err == nil)
+		key, err := g.vaultKey(ctx, settings, ask && there && err == nil)
+		clear(g.given.text) // the key has it, sealed
+		g.given.text = nil
+		return key, err
 	}}
 }
 

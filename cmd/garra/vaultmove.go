@@ -67,8 +67,11 @@ func (g *globals) openForRekey(ctx context.Context) (*opened, error) {
 	if !errors.Is(err, vault.ErrWrongPassphrase) {
 		return v, err
 	}
-	text, _, given := g.readPassphrase()
-	if given != nil {
+	text, _, missing := g.readPassphrase()
+	if errors.Is(missing, errNoPassphrase) && g.canAsk() {
+		text, missing = g.ask(ctx, "old passphrase of the vault: ")
+	}
+	if missing != nil {
 		return nil, err
 	}
 	key, keyErr := passphraseKey(text)
@@ -357,6 +360,20 @@ func (g *globals) garraiaPassphrase(ctx context.Context, file string) ([]byte, e
 	return text, err
 }
 
+// dress gives a secret the users and the policy that its file names; those that it has
+// already stay where the file doesn't.
+func (t *taken) dress(e *vault.Edit, name string) error {
+	if t.users != nil {
+		if err := e.Share(name, slices.Clone(t.users)); err != nil {
+			return err
+		}
+	}
+	if t.policy == vault.PolicyDefault {
+		return nil
+	}
+	return e.SetPolicy(name, t.policy)
+}
+
 // take stores secrets, and returns how many it left alone since the vault has them.
 func take(v *vault.Vault, secrets map[string]taken, replace bool) (kept int, err error) {
 	err = v.Update(func(e *vault.Edit) error {
@@ -369,10 +386,7 @@ func take(v *vault.Vault, secrets map[string]taken, replace bool) (kept int, err
 			if err := e.Set(name, secret.value); err != nil {
 				return fmt.Errorf("importing %q: %w", name, err)
 			}
-			if err := e.Share(name, slices.Clone(secret.users)); err != nil {
-				return fmt.Errorf("importing %q: %w", name, err)
-			}
-			if err := e.SetPolicy(name, secret.policy); err != nil {
+			if err := secret.dress(e, name); err != nil {
 				return fmt.Errorf("importing %q: %w", name, err)
 			}
 		}

@@ -26,6 +26,9 @@ var (
 	ErrExists = errors.New("there is a server of that name already")
 	// ErrUnknown is returned when there is no server of that name in either file.
 	ErrUnknown = errors.New("there is no server of that name")
+	// ErrField is returned by [Editor.Add] and [Editor.Change] for fields that can't be set,
+	// such as one that there is not.
+	ErrField = errors.New("the entry can't be changed so")
 	// ErrChanged is returned by [Editor.Change] and [Editor.Remove] when the entry isn't the
 	// one that was to be changed.
 	ErrChanged = errors.New("the entry was changed by someone else")
@@ -103,6 +106,8 @@ type Result struct {
 	Removed []string // keys of the vault
 	// Findings are what a person should know about the entry as it is now.
 	Findings mcpconfig.Findings
+
+	undo func() error // takes back what was written to the vault; nil when nothing was
 }
 
 // Tag identifies the text of an entry, for [Editor.Change] and [Editor.Remove].
@@ -116,7 +121,7 @@ func (e *Editor) Add(name string, fields []byte) (*Result, error) {
 			return ErrExists
 		}
 		s.edited = s.servers
-		return s.servers.SetServer(name, fields)
+		return asField(s.servers.SetServer(name, fields))
 	})
 }
 
@@ -136,11 +141,19 @@ func (e *Editor) Change(name, tag string, fields map[string]json.RawMessage) (*R
 				err = s.edited.SetField(name, field, value)
 			}
 			if err != nil {
-				return err
+				return asField(err)
 			}
 		}
 		return nil
 	})
+}
+
+// asField is an error of setting a field; one that isn't there to be edited by hand.
+func asField(err error) error {
+	if err == nil || errors.Is(err, mcpconfig.ErrNotEditable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrField, err)
 }
 
 // Remove takes a server out of both files, and its own keys out of the vault. With a
@@ -167,10 +180,16 @@ func (e *Editor) Remove(name, tag string) (*Result, error) {
 				}
 			}
 		}
-		if e.Dry {
+		if e.Dry && why != nil {
 			return nil
 		}
-		if err := errors.Join(s.general.Save(), s.servers.Save()); err != nil || why != nil {
+		if e.Dry { // that nothing is changed is found out with the key that a change needs
+			return e.Vault.Update(func(*vault.Edit) error { return nil })
+		}
+		if err := s.servers.Save(); err != nil { // first: else what the other file hid would come into force
+			return err
+		}
+		if err := s.general.Save(); err != nil || why != nil {
 			return err
 		}
 		return e.Vault.Update(func(edit *vault.Edit) error {
@@ -224,12 +243,17 @@ func (e *Editor) moveAll(s *session, server *mcpconfig.Server, result *Result) e
 // change makes a change that leaves a valid entry of that name.
 func (e *Editor) change(name string, edit func(*session) error) (*Result, error) {
 	result := &Result{}
-	err := e.locked(func() error {
+	err := e.locked(func() (failed error) {
 		s, err := e.open()
 		if err != nil {
 			return err
 		}
 		before := s.plaintext(name)
+		defer func() {
+			if failed != nil && result.undo != nil {
+				failed = errors.Join(failed, result.undo())
+			}
+		}()
 		if err := edit(s); err != nil {
 			return err
 		}

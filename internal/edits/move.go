@@ -16,6 +16,7 @@ type transfer struct {
 	mcpconfig.Plaintext
 	key   string // in the vault
 	value *vault.Secret
+	was   *vault.Secret // what the vault had under the key; nil for nothing
 }
 
 // reference is what stands in the file instead.
@@ -70,6 +71,9 @@ func (e *Editor) transfer(s *session, server *mcpconfig.Server, found []mcpconfi
 	if err != nil {
 		return err
 	}
+	if len(transfers) > 0 {
+		result.undo = func() error { return e.takeBack(transfers) }
+	}
 	for i := range transfers {
 		t := &transfers[i]
 		if err := s.edited.SetField(server.Name, t.Field, t.reference()); err != nil {
@@ -117,6 +121,7 @@ func (e *Editor) store(s *session, server string, found []mcpconfig.Plaintext) (
 				t.key = vault.OwnName(server, t.Key+"_"+strconv.Itoa(n))
 			}
 			taken[t.key] = true
+			t.was, _ = edit.Value(t.key) // an error means that there is none
 			if err := edit.Set(t.key, t.value); err != nil {
 				return fmt.Errorf("storing %s: %w", t.key, err)
 			}
@@ -124,6 +129,24 @@ func (e *Editor) store(s *session, server string, found []mcpconfig.Plaintext) (
 		return nil
 	})
 	return transfers, err
+}
+
+// takeBack gives the vault back what it had before secrets were moved to it.
+func (e *Editor) takeBack(transfers []transfer) error {
+	return e.Vault.Update(func(edit *vault.Edit) error {
+		for _, t := range transfers {
+			err := error(nil)
+			if t.was == nil {
+				err = edit.Delete(t.key)
+			} else {
+				err = edit.Set(t.key, t.was)
+			}
+			if err != nil {
+				return fmt.Errorf("giving %s its value back: %w", t.key, err)
+			}
+		}
+		return nil
+	})
 }
 
 // isOther reports whether the vault has another value under a key.

@@ -18,6 +18,17 @@ func StoppedFailure(server string) *source.Failure {
 	return source.Fail(source.ServerStopped, server, "the server was stopped")
 }
 
+// Redacted returns a failure without secrets in its message. Others may be reading the
+// failure itself, which stays as it is; nil is none.
+func Redacted(f *source.Failure, redact func(text string) string) *source.Failure {
+	if f == nil {
+		return nil
+	}
+	shown := *f
+	shown.Message = redact(shown.Message)
+	return &shown
+}
+
 func disabledFailure(entry *mcpconfig.Server) *source.Failure {
 	return &source.Failure{
 		Code: source.ServerDisabled, Server: entry.Name,

@@ -197,11 +197,7 @@ func (o *owner) ready(link Link, hello *source.Hello) {
 // ended takes the end of a run: one that was stopped goes on to what was
 // planned, any other is a failure.
 func (o *owner) ended(out *Outcome) {
-	if out.Failure != nil {
-		shown := *out.Failure // others may be reading the failure itself
-		shown.Message = o.server.options.Redact(shown.Message)
-		out.Failure = &shown
-	}
+	out.Failure = Redacted(out.Failure, o.server.options.Redact)
 	answered := o.link != nil && o.link.Answered()
 	o.stopRun()
 	o.stopRun, o.link = nil, nil

@@ -251,6 +251,8 @@ func (k *Keeper) Blocked(key string) bool {
 func (k *Keeper) Unlock(key vault.Key) (restarted []string, err error) {
 	k.opening.Lock() // opening takes memory by the hundred megabytes
 	defer k.opening.Unlock()
+	k.turning.Lock() // what is read of the vault that was open is read before that is closed
+	defer k.turning.Unlock()
 	now := stamp(k.options.Vault.Path)
 	v, err := vault.Open(k.options.Vault, key)
 	k.mu.Lock()
@@ -266,7 +268,7 @@ func (k *Keeper) Unlock(key vault.Key) (restarted []string, err error) {
 		return nil, err
 	}
 	if old == nil {
-		return k.rotated(func(string, string) bool { return true }), nil
+		return k.rotated(func(_, key string) bool { return !strings.Contains(key, ":") }), nil
 	}
 	defer old.Close()
 	return k.turned(values(old), values(v)), nil
@@ -329,6 +331,12 @@ func (k *Keeper) Update(change func(*vault.Edit) error) (restarted []string, err
 func (k *Keeper) changing(v *vault.Vault, do func() error) (restarted []string, err error) {
 	k.turning.Lock()
 	defer k.turning.Unlock()
+	k.mu.Lock()
+	current := k.vault == v
+	k.mu.Unlock()
+	if !current { // another was opened meanwhile, which has what is there now
+		return nil, vault.ErrClosed
+	}
 	before := values(v)
 	err = do()
 	return k.turned(before, values(v)), err
@@ -445,6 +453,8 @@ func stamp(path string) string {
 
 // Close forgets what the vault held.
 func (k *Keeper) Close() {
+	k.turning.Lock()
+	defer k.turning.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.vault != nil {
