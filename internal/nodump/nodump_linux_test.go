@@ -14,9 +14,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/garraia/garra/internal/ownenv"
 )
 
-const role = "NODUMP_TEST_ROLE"
+const (
+	role   = "NODUMP_TEST_ROLE"
+	secret = "NODUMP_TEST_SECRET"
+)
 
 // TestMain plays a process that keeps its memory to itself, or one that wants to read it.
 func TestMain(m *testing.M) {
@@ -24,6 +29,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "keeper":
+		ownenv.Take(secret) // before, since the environment can't be overwritten afterwards
 		if err := Set(); err != nil {
 			os.Stderr.WriteString(err.Error())
 			os.Exit(1)
@@ -63,7 +69,7 @@ func play(t *testing.T, part string, args ...string) *exec.Cmd {
 		dir = dir[:bytes.LastIndexByte([]byte(dir), '/')]
 	}
 	cmd := exec.Command(binary, args...)
-	cmd.Env = []string{role + "=" + part}
+	cmd.Env = []string{role + "=" + part, secret + "=hush-hush"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -92,6 +98,10 @@ func TestOthersOfTheUserCannotReadIt(t *testing.T) {
 	}
 	if err := play(t, "reader", strconv.Itoa(keeper.Process.Pid)).Run(); err != nil {
 		t.Error(err)
+	}
+	shown, err := os.ReadFile("/proc/" + strconv.Itoa(keeper.Process.Pid) + "/environ") // as root
+	if err != nil || bytes.Contains(shown, []byte("hush")) {
+		t.Errorf("the system shows %q, %v", shown, err)
 	}
 	in.Close()
 	if err := keeper.Wait(); err != nil {
