@@ -57,8 +57,9 @@ type Store struct {
 	timeout time.Duration
 	env     []string
 
-	mu   sync.Mutex       // guards kept; held while a command runs, so that one of each runs
-	kept map[string]value // by key
+	mu      sync.Mutex         // guards both below
+	kept    map[string]value   // by key
+	flights map[string]*flight // by key
 }
 
 // A value is a secret that was got a moment ago.
@@ -70,7 +71,7 @@ type value struct {
 // New returns the store that a configuration describes. Its commands get a few
 // variables of env, which is garra's own environment.
 func New(of mcpconfig.Store, env []string) (*Store, error) {
-	s := &Store{name: of.Name, command: of.Command, timeout: of.Timeout, kept: make(map[string]value)}
+	s := &Store{name: of.Name, command: of.Command, timeout: of.Timeout, kept: make(map[string]value), flights: make(map[string]*flight)}
 	if of.Invalid {
 		return nil, &Error{
 			Store: of.Name, Message: "is not valid in config.yml",
@@ -120,31 +121,70 @@ func passed(name string) bool {
 	return false
 }
 
-// Secret returns the secret of a key. Its error is an *[Error].
+// A flight is a command that runs for a key.
+type flight struct {
+	done chan struct{} // closed when it has ended
+	err  error         // written before that: what others who wait for it get, too; nil to look again
+}
+
+// Secret returns the secret of a key. Who asks for the same key at the same time shares
+// one run of the command, and its failure. Its error is an *[Error], or the cause of ctx.
 func (s *Store) Secret(ctx context.Context, key string) (string, error) {
+	for {
+		text, f, mine := s.look(key)
+		switch {
+		case mine:
+			return s.fetch(ctx, key, f)
+		case f == nil:
+			return text, nil
+		}
+		select {
+		case <-f.done:
+			if f.err != nil {
+				return "", f.err
+			}
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// look returns what is kept of a key, or else the flight that gets it, which is the
+// caller's own when nobody else has begun one.
+func (s *Store) look(key string) (text string, f *flight, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v, ok := s.kept[key]; ok && time.Now().Before(v.until) {
 		if text, err := v.secret.Reveal(); err == nil {
-			return text, nil
+			return text, nil, false
 		}
 	}
+	if f, ok := s.flights[key]; ok {
+		return "", f, false
+	}
+	f = &flight{done: make(chan struct{})}
+	s.flights[key] = f
+	return "", f, true
+}
+
+// fetch gets a secret, and ends its flight.
+func (s *Store) fetch(ctx context.Context, key string, f *flight) (text string, err error) {
 	out, err := s.run(ctx, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.flights, key)
+	defer close(f.done)
 	if err != nil {
+		if ctx.Err() == nil { // else it says nothing of the store
+			f.err = err
+		}
 		return "", err
 	}
-	text := string(out)
+	text = string(out)
 	if sealed, err := vault.Seal(out); err == nil { // else it is asked for each time
 		s.kept[key] = value{sealed, time.Now().Add(keep)}
 	}
 	return text, nil
-}
-
-// Forget drops what was got, so that it is asked for again.
-func (s *Store) Forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.kept)
 }
 
 // run asks for a secret.
@@ -155,6 +195,7 @@ func (s *Store) run(ctx context.Context, key string) ([]byte, error) {
 			Fix: "write a key that doesn't begin with - and has no control characters",
 		}
 	}
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	argv := s.argv(key)
@@ -173,6 +214,8 @@ func (s *Store) run(ctx context.Context, key string) ([]byte, error) {
 		Fix: "run `" + strings.Join(s.argv("KEY"), " ") + "` in a terminal to see what it says",
 	}
 	switch {
+	case caller.Err() != nil:
+		failure.Message, failure.Cause = "was not waited for", context.Cause(caller)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		failure.Message, failure.Cause = fmt.Sprintf("did not answer within %s", s.timeout), ctx.Err()
 	case cmd.Process == nil && err != nil:

@@ -261,10 +261,12 @@ func TestASecretIsKeptForAWhile(t *testing.T) {
 	if get("a"); runs() != 3 {
 		t.Errorf("%d runs when its time is over", runs())
 	}
-	s.Forget()
-	if get("a"); runs() != 4 {
-		t.Errorf("%d runs after it was forgotten", runs())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("nobody waits"))
+	if _, err := s.Secret(ctx, "c"); err == nil || strings.Contains(err.Error(), "did not answer") {
+		t.Errorf("of a caller that has left: %v", err)
 	}
+	get("c")
 }
 
 func TestAFailureIsNotKept(t *testing.T) {
