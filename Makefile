@@ -77,8 +77,8 @@ fuzz:
 	for package in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 	    echo "== $$package $$target"; \
-	    run $$package $$target || { cat "$$out"; ! grep -q 'Failing input' "$$out"; \
-	      grep -q '^    context deadline exceeded$$' "$$out"; run $$package $$target; } || { cat "$$out"; exit 1; }; \
+	    run $$package $$target || { cat "$$out"; ! grep -q 'Failing input' "$$out" && \
+	      grep -q '^    context deadline exceeded$$' "$$out" && run $$package $$target; } || { cat "$$out"; exit 1; }; \
 	    cat "$$out"; \
 	  done; \
 	done

@@ -71,7 +71,10 @@ type value struct {
 // New returns the store that a configuration describes. Its commands get a few
 // variables of env, which is garra's own environment.
 func New(of mcpconfig.Store, env []string) (*Store, error) {
-	s := &Store{name: of.Name, command: of.Command, timeout: of.Timeout, kept: make(map[string]value), flights: make(map[string]*flight)}
+	s := &Store{
+		name: of.Name, command: of.Command, timeout: of.Timeout,
+		kept: make(map[string]value), flights: make(map[string]*flight),
+	}
 	if of.Invalid {
 		return nil, &Error{
 			Store: of.Name, Message: "is not valid in config.yml",
