@@ -55,7 +55,7 @@ func (c *client) request(method, params string) string {
 	case text := <-answer:
 		return text
 	case <-time.After(patience):
-		c.t.Fatalf("%s was not answered", method)
+		c.t.Fatalf("%s was not answered: %.80s", method, params)
 		return ""
 	}
 }

@@ -17,7 +17,7 @@ import (
 var binary = flag.String("garra", filepath.FromSlash("../../bin/garra"), "the garra that is tested")
 
 // patience bounds every wait for something that will happen.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 func TestMain(m *testing.M) {
 	misbehave.Main()
