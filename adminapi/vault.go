@@ -5,8 +5,9 @@ package adminapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
+
+	"github.com/garraia/garra/internal/advice"
 )
 
 // CodeVaultLocked is the code of an error that means: the vault can't be opened with
@@ -95,12 +96,6 @@ func (a *API) refreshVault(w http.ResponseWriter, _ *http.Request) error {
 
 // vaultError is a failure of the vault as an answer.
 func vaultError(err error) error {
-	fix := ""
-	if advised, ok := errors.AsType[interface {
-		error
-		Advice() string
-	}](err); ok {
-		fix = advised.Advice()
-	}
+	fix, _ := advice.Of(err)
 	return errorf(http.StatusUnprocessableEntity, "vault.refused", fix, "%v", err)
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/garraia/garra/internal/advice"
 )
 
 const (
@@ -328,14 +330,14 @@ func unsetError(name string) *Error {
 
 func secretError(key string, cause error) *Error {
 	fix := "open the vault, or store the secret in it"
-	var advised interface{ Advice() string }
+	advised, ok := advice.Of(cause)
 	switch {
 	case errors.Is(cause, errNoVault):
 		fix = "make one with `garra vault init`, or write ${env:NAME} and set NAME where garra is started"
 	case errors.Is(cause, errSecretPlace):
 		fix = "hand it over in env"
-	case errors.As(cause, &advised):
-		fix = advised.Advice()
+	case ok:
+		fix = advised
 	}
 	return &Error{
 		Kind: ErrSecret, Subject: key, Cause: cause,

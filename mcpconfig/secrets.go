@@ -3,9 +3,10 @@
 package mcpconfig
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/garraia/garra/internal/advice"
 )
 
 // A SecretUse is a reference to a secret in an entry that is in force, also in one with errors.
@@ -28,12 +29,6 @@ func (c *Config) UsersOf(key string) []string {
 	return slices.Compact(users)
 }
 
-// An adviser is an error that says what to do about it.
-type adviser interface {
-	error
-	Advice() string
-}
-
 // Unavailable returns a finding for each reference to a secret that its server can't have: the
 // server will not start. Ask returns why, with what its method Advice() string says can be done,
 // if it has one; a nil ask stands for no vault.
@@ -48,8 +43,8 @@ func (c *Config) Unavailable(ask func(server, key string) error) Findings {
 			continue
 		}
 		fix := "open the vault, or store the secret in it"
-		if advised, ok := errors.AsType[adviser](err); ok {
-			fix = advised.Advice()
+		if advised, ok := advice.Of(err); ok {
+			fix = advised
 		}
 		findings = append(findings, Finding{
 			Severity: CodeEnvVaultUnavailable.Severity(), Code: CodeEnvVaultUnavailable,

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/garraia/garra/adminapi"
+	"github.com/garraia/garra/internal/advice"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/internal/secrets"
 	"github.com/garraia/garra/mcpconfig"
@@ -184,14 +185,10 @@ func (u unlocking) Unavailable() (list []adminapi.UnavailableSecret, open bool) 
 		if err == nil {
 			continue
 		}
-		of := adminapi.UnavailableSecret{Server: use.Server, Key: use.Key, Message: err.Error()}
-		if advised, ok := errors.AsType[interface {
-			error
-			Advice() string
-		}](err); ok {
-			of.Fix = advised.Advice()
-		}
-		list = append(list, of)
+		fix, _ := advice.Of(err)
+		list = append(list, adminapi.UnavailableSecret{
+			Server: use.Server, Key: use.Key, Message: err.Error(), Fix: fix,
+		})
 	}
 	return list, u.keeper.Usable() == nil
 }
