@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,7 +134,7 @@ func (e *Editor) Change(name, tag string, fields map[string]json.RawMessage) (*R
 		if err := s.check(name, tag); err != nil {
 			return err
 		}
-		for _, field := range sortedKeys(fields) {
+		for _, field := range slices.Sorted(maps.Keys(fields)) {
 			err := error(nil)
 			if value := fields[field]; string(value) == "null" {
 				err = s.edited.RemoveField(name, field)
@@ -381,13 +382,4 @@ func (s *session) warnings(name string) (mcpconfig.Findings, error) {
 	return slices.DeleteFunc(config.Findings.Of(name), func(f mcpconfig.Finding) bool {
 		return f.Severity != mcpconfig.Warning
 	}), nil
-}
-
-func sortedKeys(fields map[string]json.RawMessage) []string {
-	keys := make([]string, 0, len(fields))
-	for key := range fields {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
