@@ -150,7 +150,7 @@ func (g *globals) addServer(ctx context.Context, name string, d *entryDraft) err
 	}
 	created, err := client.Create(ctx, name, fields, d.plaintext)
 	if err != nil {
-		return asEditExit(err)
+		return asLocked(err)
 	}
 	if d.asJSON {
 		return g.writeJSON(created)
@@ -217,18 +217,9 @@ func (g *globals) ownEditor(
 		if e, ok := errors.AsType[*adminapi.Error](answer); ok && e.Code == adminapi.CodeVaultLocked {
 			e.Fix = "" // the message says what this command needs
 		}
-		return nil, asEditExit(answer)
+		return nil, asLocked(answer)
 	}
 	return result, nil
-}
-
-// asEditExit gives an error of a change its exit code.
-func asEditExit(err error) error {
-	e, ok := errors.AsType[*adminapi.Error](err)
-	if ok && e.Code == adminapi.CodeVaultLocked {
-		return &exitError{exitLocked, err}
-	}
-	return err
 }
 
 // An ownVault is the vault of a command that makes a change by itself: it is opened
@@ -306,7 +297,7 @@ func (g *globals) removeServer(ctx context.Context, name string, asJSON bool) er
 	}
 	deleted, err := client.Remove(ctx, name)
 	if err != nil {
-		return asEditExit(err)
+		return asLocked(err)
 	}
 	if asJSON {
 		return g.writeJSON(deleted)
@@ -357,7 +348,7 @@ func (g *globals) switchServer(ctx context.Context, name string, on, asJSON bool
 	}
 	result, err := client.Act(ctx, name, action)
 	if err != nil {
-		return asEditExit(err)
+		return asLocked(err)
 	}
 	if asJSON {
 		return g.writeJSON(result)

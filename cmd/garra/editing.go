@@ -155,11 +155,7 @@ func refusal(err error) *adminapi.Error {
 			Fix: "make a vault with `garra vault init`, or allow the secret in the file with --allow-plaintext " +
 				"(?allow_plaintext=1 over the API)",
 		}
-	case isLocked:
-		return &adminapi.Error{
-			Status: http.StatusConflict, Code: adminapi.CodeVaultLocked, Fix: "open it with `garra vault unlock`",
-		}
-	case errors.Is(err, vault.ErrWrongPassphrase):
+	case isLocked, errors.Is(err, vault.ErrWrongPassphrase):
 		return &adminapi.Error{
 			Status: http.StatusConflict, Code: adminapi.CodeVaultLocked, Fix: "open it with `garra vault unlock`",
 		}

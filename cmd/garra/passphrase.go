@@ -28,23 +28,19 @@ const (
 	oldVariable        = "GarraIA_VAULT_PASSPHRASE" // GarraIA's, before it was renamed
 )
 
+// vaultPrompt is what a person is asked for the vault's passphrase with.
+const vaultPrompt = "passphrase of the vault: "
+
 // maxPassphrase bounds a passphrase, in bytes.
 const maxPassphrase = 64 << 10
 
-// A handed passphrase is what the environment gave at the start of the program, from
-// which it is gone since.
-type handed struct {
-	text []byte // nil for none
-	from string // the variable
-}
-
 // takePassphrase takes the passphrase out of the environment, so that nothing that
-// garra starts has it and nothing shows it.
-func takePassphrase() (given handed) {
+// garra starts has it and nothing shows it. It returns nil for none.
+func takePassphrase() (given []byte) {
 	for _, name := range []string{passphraseVariable, oldVariable} {
 		text, _ := ownenv.Take(name)
-		if len(given.text) == 0 && len(text) > 0 { // an empty one is none
-			given = handed{text: text, from: name}
+		if len(given) == 0 && len(text) > 0 { // an empty one is none
+			given = text
 		}
 	}
 	return given
@@ -63,29 +59,38 @@ func (e *passphraseError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e *passphraseError) Unwrap() error { return e.cause }
 
-// readPassphrase returns the passphrase from the first source that has one, and which
-// that is. The error is errNoPassphrase when there is none.
-func (g *globals) readPassphrase() (text []byte, from string, err error) {
-	if g.given.text != nil {
-		return bytes.Clone(g.given.text), g.given.from, nil
+// passphrase returns the passphrase that was given, else the one that a person types
+// at a prompt; "" asks nobody. The error is errNoPassphrase when there is none.
+func (g *globals) passphrase(ctx context.Context, prompt string) ([]byte, error) {
+	text, err := g.readPassphrase()
+	if errors.Is(err, errNoPassphrase) && prompt != "" && g.canAsk() {
+		return g.ask(ctx, prompt)
 	}
-	path := os.Getenv(passphraseFile)
-	if path != "" {
+	return text, err
+}
+
+// readPassphrase returns the passphrase from the first source that has one. The error
+// is errNoPassphrase when there is none.
+func (g *globals) readPassphrase() (text []byte, err error) {
+	if g.given != nil {
+		return bytes.Clone(g.given), nil
+	}
+	if path := os.Getenv(passphraseFile); path != "" {
 		if text, err = readPrivate(path); err != nil {
 			err = &passphraseError{fmt.Errorf("%s: %w", passphraseFile, err)}
 		}
-		return text, passphraseFile + "=" + path, err
+		return text, err
 	}
 	if folder := os.Getenv("CREDENTIALS_DIRECTORY"); folder != "" {
-		path = filepath.Join(folder, passphraseCred)
+		path := filepath.Join(folder, passphraseCred)
 		if _, err := os.Stat(path); err == nil {
 			if text, err = readPrivate(path); err != nil {
 				err = &passphraseError{err}
 			}
-			return text, "the credential " + passphraseCred, err
+			return text, err
 		}
 	}
-	return nil, "", errNoPassphrase
+	return nil, errNoPassphrase
 }
 
 // readPrivate reads a file that others must not be able to read.
@@ -189,10 +194,11 @@ func (g *globals) vaultKey(ctx context.Context, settings *mcpconfig.Settings, as
 	if keys := settings.Vault; len(keys.Identities) > 0 || len(keys.Recipients) > 0 {
 		return identityKey(&keys)
 	}
-	text, _, err := g.readPassphrase()
-	if errors.Is(err, errNoPassphrase) && ask && g.canAsk() {
-		text, err = g.ask(ctx, "passphrase of the vault: ")
+	prompt := ""
+	if ask {
+		prompt = vaultPrompt
 	}
+	text, err := g.passphrase(ctx, prompt)
 	if err != nil {
 		return vault.Key{}, err
 	}

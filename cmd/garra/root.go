@@ -43,7 +43,7 @@ type globals struct {
 	logLevel  string
 	logFormat string
 	pace
-	given   handed     // the vault's passphrase, if the environment had it
+	given   []byte     // the vault's passphrase, if the environment had it
 	secrets redact.Set // what servers were given, and nothing may show
 
 	begun bool           // the command line was right, and its command runs

@@ -31,8 +31,8 @@ func (g *globals) locksmith(ctx context.Context, options vault.Options, ask bool
 	return locksmith{options: options, key: func(settings *mcpconfig.Settings) (vault.Key, error) {
 		there, err := vault.Exists(options.Path)
 		key, err := g.vaultKey(ctx, settings, ask && there && err == nil)
-		clear(g.given.text) // the key has it, sealed
-		g.given.text = nil
+		clear(g.given) // the key has it, sealed
+		g.given = nil
 		return key, err
 	}}
 }

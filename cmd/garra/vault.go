@@ -101,10 +101,12 @@ func (g *globals) vaultPlace() (*mcpconfig.Config, place.Places, error) {
 }
 
 // asLocked gives an error the exit code of a vault that could not be opened, when it
-// means that.
+// means that: here or in the running gateway.
 func asLocked(err error) error {
 	_, unreadable := errors.AsType[*passphraseError](err)
-	if unreadable || errors.Is(err, vault.ErrWrongPassphrase) || errors.Is(err, errNoPassphrase) {
+	refused, ok := errors.AsType[*adminapi.Error](err)
+	locked := ok && refused.Code == adminapi.CodeVaultLocked
+	if locked || unreadable || errors.Is(err, vault.ErrWrongPassphrase) || errors.Is(err, errNoPassphrase) {
 		return &exitError{exitLocked, err}
 	}
 	return err
@@ -473,14 +475,12 @@ Exit codes: 1 when no gateway runs, 4 when the passphrase is wrong or none is gi
 				return asLocked(err)
 			}
 			restarted, err := client.UnlockVault(c.Context(), text)
-			if e, ok := errors.AsType[*adminapi.Error](err); ok && e.Code == adminapi.CodeVaultLocked {
-				return &exitError{exitLocked, err}
+			if err != nil {
+				return asLocked(err)
 			}
-			if err == nil {
-				fmt.Fprintln(g.err, "the vault is open; servers that wait for it start")
-				g.sayRestarted(restarted)
-			}
-			return err
+			fmt.Fprintln(g.err, "the vault is open; servers that wait for it start")
+			g.sayRestarted(restarted)
+			return nil
 		},
 	}
 }
@@ -495,11 +495,7 @@ func (g *globals) unlockingPassphrase(ctx context.Context) ([]byte, error) {
 	if len(config.Settings.Vault.Identities) > 0 {
 		return nil, nil
 	}
-	text, _, err := g.readPassphrase()
-	if errors.Is(err, errNoPassphrase) && g.canAsk() {
-		return g.ask(ctx, "passphrase of the vault: ")
-	}
-	return text, err
+	return g.passphrase(ctx, vaultPrompt)
 }
 
 // usedKeys completes the keys of the vault that entries refer to.

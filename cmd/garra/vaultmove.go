@@ -67,10 +67,7 @@ func (g *globals) openForRekey(ctx context.Context) (*opened, error) {
 	if !errors.Is(err, vault.ErrWrongPassphrase) {
 		return v, err
 	}
-	text, _, missing := g.readPassphrase()
-	if errors.Is(missing, errNoPassphrase) && g.canAsk() {
-		text, missing = g.ask(ctx, "old passphrase of the vault: ")
-	}
+	text, missing := g.passphrase(ctx, "old passphrase of the vault: ")
 	if missing != nil {
 		return nil, err
 	}
@@ -353,11 +350,7 @@ func (g *globals) garraiaPassphrase(ctx context.Context, file string) ([]byte, e
 	if file != "" {
 		return readPrivate(file)
 	}
-	text, _, err := g.readPassphrase()
-	if errors.Is(err, errNoPassphrase) && g.canAsk() {
-		return g.ask(ctx, "passphrase of GarraIA's vault: ")
-	}
-	return text, err
+	return g.passphrase(ctx, "passphrase of GarraIA's vault: ")
 }
 
 // dress gives a secret the users and the policy that its file names; those that it has
