@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/source"
 )
 
@@ -262,11 +263,36 @@ func TestNotifyingAServerThatDoesNotRead(t *testing.T) {
 	for range maxNotes + 1 {
 		deaf.Notify("notifications/x", nil) // the last one finds the queue full, if nobody waited
 	}
-	if r.Saw("did not get notifications/x: 64 notifications wait") == "" {
+	if r.Saw("did not get notifications/x: 64 messages wait") == "" {
 		t.Error("no event tells that there were too many")
 	}
 	if err := deaf.Stop(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A request that is refused while something else is written is answered after that: its
+// server would wait for ever.
+func TestRefusingWhileTheWriterIsBusy(t *testing.T) {
+	t.Parallel()
+	toServer, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, fromServer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeAll([]*os.File{toServer, in, out, fromServer}) })
+	l := newLink(wiring{in: in, out: out, limits: &limits{note: time.Minute}, redact: new(redact.Set)})
+	<-l.writer.slot // as one who writes has it
+	l.refuse(protocol.StringID("ask-1"), "it holds a secret")
+	if err := l.writer.finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	line, err := protocol.NewReader(toServer, 0).Next()
+	if err != nil || !strings.Contains(string(line), `"id":"ask-1","error":`) {
+		t.Errorf("got %s, %v", line, err)
 	}
 }
 

@@ -118,10 +118,10 @@ func (l *link) admit(id protocol.ID, cancel context.CancelFunc) (why string) {
 	return ""
 }
 
-// refuse answers a request of the server with an error, if the pipe takes that
-// now: who floods and doesn't read gets nothing.
+// refuse answers a request of the server with an error, unless too much waits for the
+// server already: who floods and doesn't read gets nothing.
 func (l *link) refuse(id protocol.ID, why string) {
-	l.writer.offer(frameOf(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal, "%s", why))))
+	l.post(protocol.NewError(id, protocol.Errorf(protocol.CodeInternal, "%s", why)))
 }
 
 // takenBack ends a request of the server that it cancels.

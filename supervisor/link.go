@@ -27,7 +27,7 @@ type (
 
 const (
 	maxAsked = 64 // requests of one server that wait for a client's answer
-	maxNotes = 64 // notifications that wait for one server to read
+	maxNotes = 64 // messages without an answer that wait for one server to read
 )
 
 // A wiring is what a link connects.
@@ -57,7 +57,7 @@ type link struct {
 	ear      atomic.Pointer[eras.Ear] // of a server of the stateless era; nil for one with a handshake
 	answered atomic.Bool              // a result came
 	stray    atomic.Pointer[string]   // the last line that was no message
-	notes    chan struct{}            // holds one token for each notification that waits for the server
+	notes    chan struct{}            // holds one token for each message that waits in post
 	life     Context                  // ends, with its cause, when the server can't be spoken to any more
 	end      context.CancelCauseFunc  // of life
 	read     chan struct{}            // closed when there is nothing more to read
@@ -96,18 +96,19 @@ func (l *link) Notify(method string, params Raw) { l.notify(method, params) }
 // Answered implements lifecycle.Link.
 func (l *link) Answered() bool { return l.answered.Load() }
 
-// notify sends a notification without waiting for the server. One that it
-// doesn't take within a second is lost, as it would be at a server that just
+func (l *link) notify(method string, params Raw) { l.post(protocol.NewNotification(method, params)) }
+
+// post sends a message without an answer, and doesn't wait for the server. One that
+// it doesn't take within a second is lost, as it would be at a server that just
 // died, and so is one that comes while too many wait.
-func (l *link) notify(method string, params Raw) {
-	m := protocol.NewNotification(method, params)
+func (l *link) post(m *protocol.Message) {
 	if l.writer.offer(frameOf(m)) {
 		return
 	}
 	select {
 	case l.notes <- struct{}{}:
 	default:
-		l.trouble(fmt.Sprintf("the server did not get %s: %d notifications wait for it already", method, maxNotes))
+		l.trouble(fmt.Sprintf("the server did not get %s: %d messages wait for it already", nameOf(m), maxNotes))
 		return
 	}
 	go func() { // ends within the time that the server has
@@ -116,9 +117,17 @@ func (l *link) notify(method string, params Raw) {
 		defer cancel()
 		_, err := l.send(ctx, m)
 		if errors.Is(err, context.DeadlineExceeded) { // any other error is that the run ends
-			l.trouble(fmt.Sprintf("the server did not take %s within %s", method, l.limits.note))
+			l.trouble(fmt.Sprintf("the server did not take %s within %s", nameOf(m), l.limits.note))
 		}
 	}()
+}
+
+// nameOf is what a message without an answer is called.
+func nameOf(m *protocol.Message) string {
+	if m.Method != "" {
+		return m.Method
+	}
+	return "the answer to " + m.ID.String()
 }
 
 // close ends the link: every call in flight, and each later one, gets the
