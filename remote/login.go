@@ -16,6 +16,7 @@ import (
 
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/oauth"
+	"github.com/garraia/garra/redact"
 	"github.com/garraia/garra/source"
 )
 
@@ -98,7 +99,7 @@ func (t *target) bearing(a *address, token string) *address {
 	next.headers.Set("Authorization", "Bearer "+token)
 	next.secrets = append(slices.Clip(a.secrets), token)
 	if t.veil != nil {
-		t.veil.cover(map[string]string{"login": token})
+		t.veil.cover(redact.Value{Name: "login", Text: token})
 	}
 	for {
 		old := t.tokens.Load()

@@ -104,7 +104,7 @@ func (t *target) resolve(ctx Context) (*address, *source.Failure) {
 	a.hide(account.ClientSecret)
 	a.keys = slices.Sorted(maps.Keys(secrets))
 	if t.veil != nil {
-		t.veil.cover(a.veiled(secrets, account.ClientSecret))
+		t.veil.cover(a.veiled(secrets, account.ClientSecret)...)
 	}
 	if t.options.Logins != nil && a.headers.Get("Authorization") == "" {
 		account.URL, account.Headers, account.HTTP = a.url, a.headers, t.oauthClient(a.url)

@@ -34,16 +34,15 @@ type veiledText struct {
 
 func newVeil(o *Options) *veil { return &veil{set: o.Redact, blocked: o.Blocked} }
 
-// cover holds values by the names that are shown instead of them.
-func (v *veil) cover(values map[string]string) {
+// cover holds values; of several names for one text the first is shown.
+func (v *veil) cover(values ...redact.Value) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for name, text := range values {
-		value := redact.Value{Name: name, Text: text}
-		if v.blocked != nil && v.blocked(name) {
+	for _, value := range values {
+		if v.blocked != nil && v.blocked(value.Name) {
 			value.Policy = redact.Block
 		}
-		if text != "" {
+		if value.Text != "" {
 			v.coverLocked(value)
 		}
 	}
@@ -84,23 +83,29 @@ func (v *veil) dropLocked(i int) {
 	v.held = slices.Delete(v.held, i, i+1)
 }
 
-// veiled are the values of an address that nothing which comes from servers may show, by
-// the names that are shown instead; secrets are those that were resolved for it.
-func (a *address) veiled(secrets map[string]string, clientSecret string) map[string]string {
-	values := maps.Clone(secrets)
-	values["oauth.clientSecret"] = clientSecret
-	for name := range a.headers {
+// veiled are the values of an address that nothing which comes from servers may show;
+// secrets are those that were resolved for it, whose names tell more than the places
+// where they stand.
+func (a *address) veiled(secrets map[string]string, clientSecret string) []redact.Value {
+	var values []redact.Value
+	add := func(name, text string) { values = append(values, redact.Value{Name: name, Text: text}) }
+	for _, key := range slices.Sorted(maps.Keys(secrets)) {
+		add(key, secrets[key])
+	}
+	add("oauth.clientSecret", clientSecret)
+	for _, name := range slices.Sorted(maps.Keys(a.headers)) {
 		if value := a.headers.Get(name); isSecret(name, value) {
-			values["headers."+name] = value
+			add("headers."+name, value)
 		}
 	}
 	if password, ok := a.url.User.Password(); ok {
-		values["url"] = password
+		add("url", password)
 	}
-	for name, all := range a.url.Query() {
-		for _, value := range all {
+	query := a.url.Query()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		for _, value := range query[name] {
 			if _, secret := sensitive.Pair(name, value); secret {
-				values["url."+name] = value
+				add("url."+name, value)
 			}
 		}
 	}
