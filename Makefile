@@ -86,7 +86,7 @@ fuzz:
 ## e2e: tests against real servers and clients, with the Node.js of the rig
 e2e: build servers
 	PATH="$(CURDIR)/test/clients/node_modules/.bin:$$PATH" \
-	  $(GO) test -tags e2e -p 1 -count=1 -timeout 30m $(TESTFLAGS) ./test/...
+	  $(GO) test -tags e2e -count=1 -timeout 30m $(TESTFLAGS) ./test/...
 
 ## soak: many clients while servers crash and change; SOAKFLAGS='-soak 1h'
 soak: build servers

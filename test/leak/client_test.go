@@ -55,7 +55,7 @@ func (c *client) request(method, params string) string {
 	case text := <-answer:
 		return text
 	case <-time.After(patience):
-		c.t.Fatalf("%s was not answered: %.80s", method, params)
+		c.t.Fatalf("%s was not answered: …%s", method, params[max(0, len(params)-80):])
 		return ""
 	}
 }

@@ -17,7 +17,7 @@ import (
 var binary = flag.String("garra", filepath.FromSlash("../../bin/garra"), "the garra that is tested")
 
 // patience bounds every wait for something that will happen.
-const patience = 4 * time.Minute
+const patience = 90 * time.Second
 
 func TestMain(m *testing.M) {
 	misbehave.Main()
