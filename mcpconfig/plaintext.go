@@ -72,10 +72,11 @@ func plaintext(field, key, text, reason string) Plaintext {
 	return p
 }
 
+// bracedReference is a reference inside of a value.
+var bracedReference = regexp.MustCompile(`\$\{[^}]*\}`)
+
 // withoutReferences returns a text with a letter in the place of each reference.
-func withoutReferences(text string) string {
-	return regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllString(text, "x")
-}
+func withoutReferences(text string) string { return bracedReference.ReplaceAllString(text, "x") }
 
 // cutArgument takes an argument such as --token=x apart.
 func cutArgument(text string) (before, secret string) {

@@ -210,8 +210,9 @@ func sweepGroups() {
 // sweep kills what is left in the groups of launchers that are gone, and removes them.
 func sweep(folder string) {
 	entries, _ := os.ReadDir(folder)
+	prefix := groupPrefix()
 	for _, entry := range entries {
-		owner, mine := strings.CutPrefix(entry.Name(), groupPrefix())
+		owner, mine := strings.CutPrefix(entry.Name(), prefix)
 		var pid int
 		var began uint64
 		if n, _ := fmt.Sscanf(owner, "%d-%d", &pid, &began); !mine || n != 2 || startTime(pid) == began {
