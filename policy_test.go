@@ -45,6 +45,8 @@ func edges() []edge {
 		{"remote", "envbuild redact", "resolves references in urls, and cleans what servers write"},
 		{"remote", "oauth", "sends the token of a login, and renews it"},
 		{"internal/lifecycle", "source protocol mcpconfig", "is the life of a source that an entry describes"},
+		{"internal/history", "source", "keeps the ends of a source's runs"},
+		{"internal/lifecycle", "internal/history", "remembers how runs ended"},
 		{"internal/eras", "source protocol", "is what garra says to servers as their client"},
 		{"internal/lifecycle", "envbuild", "says what is wrong with an entry"},
 		{"internal/secrets", "vault internal/stores", "answers references from the vault and the stores"},

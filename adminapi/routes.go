@@ -231,6 +231,7 @@ type LogLine struct {
 	Server string    `json:"server"`
 	Line   string    `json:"line"`
 	Seq    uint64    `json:"seq"`
+	Note   bool      `json:"note,omitempty"` // garra says this, of the server's end
 }
 
 // logs answers with the lines that are kept, and follows them as server-sent
@@ -269,7 +270,7 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 func logLines(server string, lines []source.Line) []LogLine {
 	list := make([]LogLine, len(lines))
 	for i, l := range lines {
-		list[i] = LogLine{Time: l.Time, Server: server, Line: l.Text, Seq: l.Seq}
+		list[i] = LogLine{Time: l.Time, Server: server, Line: l.Text, Seq: l.Seq, Note: l.Note}
 	}
 	return list
 }

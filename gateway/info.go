@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/garraia/garra/catalog"
@@ -78,18 +79,19 @@ type SandboxInfo struct {
 // A ServerDetail is everything about one server.
 type ServerDetail struct {
 	ServerInfo
-	Tools           []ToolInfo   `json:"tools"`
-	Resources       []Raw        `json:"resources"`
-	Templates       []Raw        `json:"resource_templates"`
-	Prompts         []Raw        `json:"prompts"`
-	Instructions    string       `json:"instructions"`
-	ProtocolVersion string       `json:"protocol_version"`
-	StderrTail      []string     `json:"stderr_tail"`
-	Problems        []string     `json:"problems"`
-	UnknownTools    []ToolRule   `json:"unknown_tools"` // rules that no tool of the server bears
-	Command         *CommandInfo `json:"command"`
-	Secrets         []string     `json:"secrets"`       // names of those that it was started with
-	URL             string       `json:"url,omitempty"` // of a remote server, without what may be a secret
+	Tools           []ToolInfo    `json:"tools"`
+	Resources       []Raw         `json:"resources"`
+	Templates       []Raw         `json:"resource_templates"`
+	Prompts         []Raw         `json:"prompts"`
+	Instructions    string        `json:"instructions"`
+	ProtocolVersion string        `json:"protocol_version"`
+	StderrTail      []string      `json:"stderr_tail"`
+	Stops           []source.Stop `json:"stops"` // the last ends of its runs, oldest first
+	Problems        []string      `json:"problems"`
+	UnknownTools    []ToolRule    `json:"unknown_tools"` // rules that no tool of the server bears
+	Command         *CommandInfo  `json:"command"`
+	Secrets         []string      `json:"secrets"`       // names of those that it was started with
+	URL             string        `json:"url,omitempty"` // of a remote server, without what may be a secret
 }
 
 // A CommandInfo says which file is run and where it was looked for.
@@ -294,7 +296,7 @@ func (u *upstream) detail() ServerDetail {
 	d := ServerDetail{
 		ServerInfo: u.info(),
 		Tools:      []ToolInfo{}, Resources: []Raw{}, Templates: []Raw{}, Prompts: []Raw{},
-		StderrTail: []string{}, Problems: []string{}, UnknownTools: []ToolRule{},
+		StderrTail: []string{}, Stops: []source.Stop{}, Problems: []string{}, UnknownTools: []ToolRule{},
 		Secrets: append([]string{}, status.Secrets...),
 	}
 	if entry := u.current.Load().entry; entry.Transport != mcpconfig.Stdio {
@@ -309,9 +311,13 @@ func (u *upstream) detail() ServerDetail {
 	}
 	if logger, ok := u.src.(source.Logger); ok {
 		lines, _ := logger.Logs(0)
+		lines = slices.DeleteFunc(lines, func(line source.Line) bool { return line.Note })
 		for _, line := range lines[max(0, len(lines)-tailLines):] {
 			d.StderrTail = append(d.StderrTail, line.Text)
 		}
+	}
+	if historian, ok := u.src.(source.Historian); ok {
+		d.Stops = append(d.Stops, historian.Stops()...)
 	}
 	d.lists(u)
 	return d

@@ -31,6 +31,8 @@ type Options struct {
 	// Once is for a command that uses its servers and ends: a start that fails is
 	// not tried again, whatever the entry says.
 	Once bool
+	// Shared is what these servers have in common with those of other kinds.
+	Shared lifecycle.Shared
 
 	limits   *limits       // nil for the standard ones
 	tls      *tls.Config   // nil for the system's roots
@@ -92,7 +94,7 @@ func (m *Manager) newServer(entry *mcpconfig.Server) *Server {
 	r := &runner{options: &m.options}
 	r.server = lifecycle.New(entry, r, lifecycle.Options{
 		Hooks: m.options.Hooks, Once: m.options.Once, Recheck: m.options.limits.recheck,
-		Redact: m.options.Redact.String,
+		Shared: m.options.Shared, Redact: m.options.Redact.String,
 	})
 	return r.server
 }

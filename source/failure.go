@@ -48,8 +48,11 @@ type Failure struct {
 // A Reason tells why a server ended where the words of a Failure are not enough.
 type Reason string
 
-// ReasonMemory: it used more memory than it may, or could get no more.
-const ReasonMemory Reason = "memory"
+// The reasons.
+const (
+	ReasonMemory Reason = "memory" // it used more memory than it may, or could get no more
+	ReasonWedged Reason = "wedged" // its process lived, and answered nothing any more
+)
 
 // Fail returns a Failure without a fix.
 func Fail(code Code, server, format string, args ...any) *Failure {

@@ -89,9 +89,11 @@ type Command struct {
 	SearchPath []string // folders that were searched for it
 }
 
-// A Line is one line that a server wrote to standard error.
+// A Line is one line that a server wrote to standard error, or a note of garra's between
+// those.
 type Line struct {
 	Seq  uint64 // counts from 1 over the life of the source in this garra
 	Time time.Time
 	Text string
+	Note bool // it is garra that says this
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/garraia/garra/internal/eras"
@@ -26,7 +27,7 @@ type attendance struct {
 	ring    *ring
 	stderr  uint64 // the last line in ring that isn't of this run
 	ready   bool
-	refused *source.Failure // why the handshake failed although the process lives
+	refused *source.Failure // why it was given up although the process lives
 }
 
 // attend speaks to a process from its start until it is gone.
@@ -50,6 +51,7 @@ func (r *runner) attend(ctx Context, run *lifecycle.Run, proc *process) lifecycl
 		case <-ctx.Done():
 		case <-proc.Exited():
 		case <-a.link.life.Done():
+		case a.refused = <-a.keepVigil(hello):
 		}
 	}
 	return a.end(ctx)
@@ -136,11 +138,11 @@ func (a *attendance) refusal(err error) *source.Failure {
 // end answers the calls in flight, brings the process down and says why the run
 // ended.
 func (a *attendance) end(ctx Context) lifecycle.Outcome {
-	var out lifecycle.Outcome
+	out := lifecycle.Outcome{Began: a.started}
 	if ctx.Err() != nil {
 		out.Failure = lifecycle.StoppedFailure(a.run.Entry.Name)
 	} else {
-		out.Failure = a.explain()
+		out.Failure, out.Permanent = a.explain()
 	}
 	a.link.close(out.Failure)
 	if !a.proc.stop(a.limits) {
@@ -150,17 +152,19 @@ func (a *attendance) end(ctx Context) lifecycle.Outcome {
 	}
 	waitFor(a.limits.drain, a.proc.drained, a.link.read)
 	if ctx.Err() == nil && a.proc.Over() && out.Failure.Reason == "" { // it was not known yet
-		out.Failure = a.explain()
+		out.Failure, out.Permanent = a.explain()
 	}
 	a.proc.close()
 	<-a.proc.drained
 	<-a.link.read
+	out.Ending = a.ending()
+	a.note(ctx.Err() != nil)
 	return out
 }
 
-// explain says why a run ended that nobody stopped.
-func (a *attendance) explain() *source.Failure {
-	f := &source.Failure{
+// explain says why a run ended that nobody stopped, and whether another would end so too.
+func (a *attendance) explain() (f *source.Failure, permanent bool) {
+	f = &source.Failure{
 		Code: source.ServerCrashed, Server: a.run.Entry.Name,
 		Fix: "see `garra mcp logs " + a.run.Entry.Name + "`",
 	}
@@ -172,7 +176,7 @@ func (a *attendance) explain() *source.Failure {
 	case a.ranOut():
 		a.explainMemory(f, ended)
 	case a.refused != nil:
-		f.Code, f.Message = a.refused.Code, a.refused.Message
+		f.Code, f.Message, f.Reason = a.refused.Code, a.refused.Message, a.refused.Reason
 		if a.refused.Fix != "" {
 			f.Fix = a.refused.Fix
 		}
@@ -181,7 +185,17 @@ func (a *attendance) explain() *source.Failure {
 	default:
 		f.Message = fmt.Sprintf("the server %s before it answered initialize, after %s", ended, age(a.started))
 	}
-	tail, stray := a.ring.tail(a.stderr), a.link.stray.Load()
+	a.quoteLastWords(f)
+	if v := a.inVain(); v != nil && f.Reason == "" {
+		explainVain(f, v)
+		permanent = true
+	}
+	return f, permanent
+}
+
+// quoteLastWords completes a failure by what the server wrote last.
+func (a *attendance) quoteLastWords(f *source.Failure) {
+	tail, stray := strings.Join(a.ring.tail(a.stderr), "\n"), a.link.stray.Load()
 	switch {
 	case tail != "":
 		f.Message += "; its last words on stderr: " + tail
@@ -193,7 +207,6 @@ func (a *attendance) explain() *source.Failure {
 	if tail == "" && f.Reason == "" && (a.refused == nil || a.refused.Fix == "") { // the log would be empty
 		f.Fix = "run its command in a terminal to see what it does"
 	}
-	return f
 }
 
 // cause waits until the reason of an end is known: the exit may follow the end
@@ -215,6 +228,40 @@ func (a *attendance) cause() string {
 	default:
 		return "broke its standard output: " + err.Error()
 	}
+}
+
+// note tells in the log that the run is over.
+func (a *attendance) note(wanted bool) {
+	text := fmt.Sprintf("the server ended (%s) after %s", a.proc.Exit(), age(a.started))
+	if wanted {
+		text = fmt.Sprintf("the server was stopped (%s) after %s", a.proc.Exit(), age(a.started))
+	}
+	a.ring.note(text)
+	if of := a.server.of; of != nil {
+		of.ring.note(text)
+	}
+}
+
+// ending is how the process ended.
+func (a *attendance) ending() source.Ending {
+	exit := a.proc.Exit()
+	e := source.Ending{Stderr: a.ring.tail(a.stderr)}
+	switch {
+	case exit.Lost:
+	case exit.Signal != 0:
+		e.Signal = exit.Signal.String()
+	default:
+		e.ExitCode = &exit.Code
+	}
+	peak := exit.Peak
+	if peak == 0 { // without a limit nobody looked: then it is that of the largest process
+		peak = exit.MaxRSS
+	}
+	if peak > 0 {
+		used := megabytes(peak)
+		e.PeakMB = &used
+	}
+	return e
 }
 
 // age is how long ago t was, for people.

@@ -56,8 +56,13 @@ func (c *call) end(r reply) {
 
 // Call implements lifecycle.Link.
 func (l *link) Call(ctx Context, c *source.Call) (Raw, error) {
+	l.working.Add(1)
+	defer l.working.Add(-1)
 	return l.call(ctx, c, budget{timeout: c.Timeout, began: c.Began})
 }
+
+// busy reports whether the server has something to do.
+func (l *link) busy() bool { return l.working.Load() > 0 }
 
 // call sends a request and waits for its answer.
 func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
@@ -89,6 +94,7 @@ func (l *link) call(ctx Context, req *source.Call, b budget) (Raw, error) {
 	}
 	if r.gaveUp && begun && req.Method != protocol.MethodInitialize { // which must not be cancelled
 		l.cancel(c.id, r.reason)
+		l.owing.Store(l.owing.Load() || l.busy()) // a question of garra's own is no work
 	}
 	return r.result, r.err
 }

@@ -19,6 +19,12 @@ type limits struct {
 	reply   time.Duration // for a server to take an answer
 	recheck time.Duration // between looks whether what made a server fail is gone
 
+	look      time.Duration // between looks at a process
+	suspended time.Duration // for one that is stopped by a signal to be given up
+	spinning  time.Duration // for one that computes for nobody to be told of
+	idle      time.Duration // without a word, for a server to be asked whether it lives
+	answer    time.Duration // for its answer to that
+
 	noCgroup bool // as where garra may not make control groups
 
 	frame int64 // the largest message in bytes; 0 is the protocol package's own
@@ -30,5 +36,7 @@ func standardLimits() limits {
 		eof: 2 * time.Second, term: 3 * time.Second, kill: 5 * time.Second,
 		exit: 400 * time.Millisecond, large: 2 * time.Second, drain: 400 * time.Millisecond,
 		note: time.Second, reply: 30 * time.Second, recheck: 10 * time.Second,
+		look: 5 * time.Second, suspended: 10 * time.Second, spinning: time.Minute,
+		idle: 30 * time.Second, answer: 10 * time.Second,
 	}
 }

@@ -56,6 +56,9 @@ type link struct {
 
 	ear      atomic.Pointer[eras.Ear] // of a server of the stateless era; nil for one with a handshake
 	answered atomic.Bool              // a result came
+	heard    atomic.Uint64            // counts what the server said
+	working  atomic.Int64             // calls in flight, without those that are no work
+	owing    atomic.Bool              // a call was given up, and nothing was heard since
 	stray    atomic.Pointer[string]   // the last line that was no message
 	notes    chan struct{}            // holds one token for each message that waits in post
 	life     Context                  // ends, with its cause, when the server can't be spoken to any more
@@ -162,6 +165,8 @@ func (l *link) readAll() {
 			l.end(err)
 			return
 		}
+		l.heard.Add(1)
+		l.owing.Store(false)
 		l.take(frame)
 	}
 }

@@ -90,12 +90,15 @@ func saysMemory(words string) bool {
 func (a *attendance) explainMemory(f *source.Failure, ended string) {
 	limit := a.run.Entry.MemoryLimitMB
 	exit := a.proc.Exit()
-	peak := int((exit.Peak + megabyte - 1) / megabyte)
+	peak := megabytes(exit.Peak)
 	f.Reason = source.ReasonMemory
 	f.Message = fmt.Sprintf("memory: the server %s after %s, with a peak of %d MB; its memoryLimitMb is %d",
 		ended, age(a.started), peak, limit)
 	f.Fix = fmt.Sprintf("if it needs that much, set memoryLimitMb to %d; %s", enough(max(peak, limit)), f.Fix)
 }
+
+// megabytes is a number of bytes in megabytes, rounded up.
+func megabytes(bytes int64) int { return int((bytes + megabyte - 1) / megabyte) }
 
 // enough suggests a limit for a server that used so many megabytes: half as much
 // again, in steps of 64.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/envbuild"
+	"github.com/garraia/garra/internal/history"
 	"github.com/garraia/garra/internal/misbehave"
 	"github.com/garraia/garra/internal/sourcetest"
 	"github.com/garraia/garra/mcpconfig"
@@ -62,6 +63,9 @@ func quick() limits {
 	l.note = 100 * time.Millisecond
 	return l
 }
+
+// withHistory remembers stops.
+func withHistory(o *Options) { o.Shared.History = history.New() }
 
 // newRig makes a supervisor without servers, which is closed when the test ends.
 func newRig(t *testing.T, change ...func(*Options)) *rig {

@@ -34,12 +34,19 @@ type ring struct {
 
 func newRing() *ring { return &ring{changed: make(chan struct{})} }
 
-func (r *ring) add(text string) {
+// add keeps a line of the server's.
+func (r *ring) add(text string) { r.keep(source.Line{Text: text}) }
+
+// note keeps a line of garra's own.
+func (r *ring) note(text string) { r.keep(source.Line{Text: text, Note: true}) }
+
+func (r *ring) keep(line source.Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seq++
-	r.lines = append(r.lines, source.Line{Seq: r.seq, Time: time.Now(), Text: text})
-	r.bytes += len(text) + lineOverhead
+	line.Seq, line.Time = r.seq, time.Now()
+	r.lines = append(r.lines, line)
+	r.bytes += len(line.Text) + lineOverhead
 	for r.bytes > ringBytes {
 		r.bytes -= len(r.lines[0].Text) + lineOverhead
 		r.lines[0] = source.Line{} // the array is shared until append moves it
@@ -58,14 +65,14 @@ func (r *ring) after(seq uint64) ([]source.Line, <-chan struct{}) {
 	return slices.Clone(r.lines[uint64(len(r.lines))-newer:]), r.changed
 }
 
-// tail returns the last lines behind seq, for a message about what went wrong.
-func (r *ring) tail(seq uint64) string {
+// tail returns the last lines behind seq that say something, for a message about what
+// went wrong.
+func (r *ring) tail(seq uint64) (kept []string) {
 	lines, _ := r.after(seq)
-	var kept []string
 	size := 0
 	for i := len(lines) - 1; i >= 0 && len(kept) < tailLines; i-- {
 		text := strings.TrimSpace(lines[i].Text)
-		if text == "" {
+		if text == "" || lines[i].Note {
 			continue
 		}
 		if size += len(text); size > tailBytes && len(kept) > 0 {
@@ -73,7 +80,7 @@ func (r *ring) tail(seq uint64) string {
 		}
 		kept = append([]string{text}, kept...)
 	}
-	return strings.Join(kept, "\n")
+	return kept
 }
 
 // last returns the number of the newest line.

@@ -96,7 +96,7 @@ func TestRingTail(t *testing.T) {
 		for _, line := range test.lines {
 			r.add(line)
 		}
-		if got := r.tail(test.seq); got != test.want {
+		if got := strings.Join(r.tail(test.seq), "\n"); got != test.want {
 			t.Errorf("%s: %.80q, want %.80q", test.name, got, test.want)
 		}
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	// Once is for a command that uses its servers and ends: a start that fails is
 	// not tried again, whatever the entry says.
 	Once bool
+	// Shared is what these servers have in common with those of other kinds.
+	Shared lifecycle.Shared
 
 	limits *limits // nil for the standard ones
 }
@@ -121,7 +123,7 @@ func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server, holder strin
 	}
 	options := lifecycle.Options{
 		Hooks: s.options.Hooks, Once: s.options.Once, Recheck: s.options.limits.recheck, Holder: holder,
-		KeepsSecrets: true, Redact: s.options.Redact.String,
+		Shared: s.options.Shared, KeepsSecrets: true, Redact: s.options.Redact.String,
 	}
 	if of == nil {
 		options.Fork = func(entry *mcpconfig.Server, holder string) *lifecycle.Server {

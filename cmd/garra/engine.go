@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,8 @@ import (
 	"github.com/garraia/garra/adminapi"
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/gateway"
+	"github.com/garraia/garra/internal/backoff"
+	"github.com/garraia/garra/internal/history"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/internal/secrets"
@@ -28,6 +31,9 @@ import (
 	"github.com/garraia/garra/source"
 	"github.com/garraia/garra/supervisor"
 )
+
+// drainTime is how long a server that is to end goes on for the calls in flight.
+const drainTime = 10 * time.Second
 
 // An engine is a gateway with its servers: what `serve` runs, and what commands
 // run for themselves when nothing is served.
@@ -57,10 +63,10 @@ type engine struct {
 
 // A purpose is what an engine is for.
 type purpose struct {
-	brief         bool        // for one command, which itself says what fails
-	isolationFile string      // where it remembers who runs isolated; empty for one that runs what others remember
-	smith         locksmith   // the zero one opens nothing
-	redact        *redact.Set // what nothing may show
+	brief  bool        // for one command, which itself says what fails
+	keeps  bool        // it has its run folder for itself, and keeps there what is to outlive it
+	smith  locksmith   // the zero one opens nothing
+	redact *redact.Set // what nothing may show
 }
 
 // newEngine returns an engine without servers.
@@ -81,19 +87,43 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		Notification: e.gateway.Notified,
 		Request:      e.gateway.Asked,
 	}
+	past, err := e.readHistory(p.keeps)
+	if err != nil {
+		return nil, err
+	}
+	shared := lifecycle.Shared{History: past, Rate: new(backoff.Rate)}
+	if !p.brief {
+		shared.Drain = drainTime
+	}
 	e.logins = loginsIn(places)
 	e.keeper = e.newKeeper(host.Env)
 	e.remote = remote.New(remote.Options{
 		Host: host, Secrets: e.keeper, Redact: p.redact, Blocked: e.keeper.Blocked, Hooks: hooks, Once: p.brief,
-		Logins: e.logins,
+		Logins: e.logins, Shared: shared,
 	})
-	var err error
-	e.supervisor, err = supervisor.New(supervisor.Options{
-		Host: host, Secrets: e.keeper, Redact: p.redact, Blocked: e.keeper.Blocked, IsolationFile: p.isolationFile,
-		Once: p.brief, Hooks: hooks,
-	})
+	of := supervisor.Options{
+		Host: host, Secrets: e.keeper, Redact: p.redact, Blocked: e.keeper.Blocked, Once: p.brief, Hooks: hooks,
+		Shared: shared,
+	}
+	if p.keeps {
+		of.IsolationFile = isolationFile(places)
+	}
+	e.supervisor, err = supervisor.New(of)
 	e.invalid = lifecycle.NewSet[*lifecycle.Invalid]()
 	return e, err
+}
+
+// readHistory reads how servers ended before. Who doesn't keep that only shows it.
+func (e *engine) readHistory(keeps bool) (*history.History, error) {
+	file := filepath.Join(e.places.RunDir, "history.jsonl")
+	if keeps {
+		return history.Open(file)
+	}
+	past, err := history.Read(file)
+	if err != nil {
+		e.log.Warn().Err(err).Msg("how servers ended before can't be shown")
+	}
+	return past, nil
 }
 
 // source returns what is behind a name, nil when there is nothing.

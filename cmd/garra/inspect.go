@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -202,6 +203,7 @@ func (g *globals) printDetail(d inspected) error {
 	if err := g.printTools(d.Tools); err != nil {
 		return err
 	}
+	g.printStops(d.Stops)
 	if len(d.StderrTail) > 0 {
 		fmt.Fprintln(g.out, "\nlast lines on standard error")
 		for _, line := range d.StderrTail {
@@ -209,6 +211,19 @@ func (g *globals) printDetail(d inspected) error {
 		}
 	}
 	return nil
+}
+
+// printStops prints how the last runs of a server ended.
+func (g *globals) printStops(stops []source.Stop) {
+	if len(stops) == 0 {
+		return
+	}
+	fmt.Fprintln(g.out, "\nlast ends")
+	for _, stop := range stops {
+		message, _, _ := strings.Cut(stop.Message, "\n")
+		fmt.Fprintf(g.out, "  %s  after %s, %s: %s\n", stop.Time.Local().Format(time.DateTime),
+			time.Duration(stop.Uptime*float64(time.Second)).Round(time.Millisecond), stop.Cause, printable(message))
+	}
 }
 
 // memoryText says what a server uses, may use and is held to that by; it is empty when

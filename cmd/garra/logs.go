@@ -20,8 +20,9 @@ func newMCPLogs(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "logs NAME", Short: "Show what a server wrote to standard error", Args: exactArgs(1),
 		ValidArgsFunction: g.serverNames,
-		Long: `Shows the last lines that a server wrote to standard error. The running gateway
-keeps them, in memory only. With -f it ends when the gateway does, and says so.
+		Long: `Shows the last lines that a server wrote to standard error, and between them, after
+--, when it ended and how. The running gateway keeps them, in memory only. With -f
+it ends when the gateway does, and says so.
 
 Exit codes: 1 for an unknown server, and when no gateway runs.`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,7 +47,8 @@ Exit codes: 1 for an unknown server, and when no gateway runs.`,
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on as lines come")
-	c.Flags().BoolVar(&asJSON, "json", false, `print {"time", "server", "line"} for each line`)
+	c.Flags().BoolVar(&asJSON, "json", false,
+		`print {"time", "server", "line"} for each line, and "note": true of those after --`)
 	return c
 }
 
@@ -59,14 +61,19 @@ func connectionLost(err error) bool {
 
 func (g *globals) printLog(l adminapi.LogLine, asJSON bool) error {
 	if !asJSON {
-		_, err := fmt.Fprintf(g.out, "%s %s\n", l.Time.Format("15:04:05.000"), printable(l.Line))
+		by := ""
+		if l.Note {
+			by = "-- "
+		}
+		_, err := fmt.Fprintf(g.out, "%s %s%s\n", l.Time.Format("15:04:05.000"), by, printable(l.Line))
 		return err
 	}
 	line, err := json.Marshal(struct {
 		Time   any    `json:"time"`
 		Server string `json:"server"`
 		Line   string `json:"line"`
-	}{l.Time, l.Server, l.Line})
+		Note   bool   `json:"note,omitempty"`
+	}{l.Time, l.Server, l.Line, l.Note})
 	if err != nil {
 		return err
 	}

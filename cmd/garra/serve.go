@@ -93,7 +93,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	}
 	defer unlock()
 	e, err := newEngine(places, g.log, purpose{
-		isolationFile: isolationFile(places), smith: g.locksmith(ctx, g.vaultOptions(places), true), redact: &g.secrets,
+		keeps: true, smith: g.locksmith(ctx, g.vaultOptions(places), true), redact: &g.secrets,
 	})
 	if err != nil {
 		return err

@@ -28,6 +28,12 @@ type Policy struct {
 // New returns a Policy that knows of no failure.
 func New() Policy { return Policy{jitter: rand.Float64} }
 
+// Resume begins with the failures of an earlier garra.
+func (p *Policy) Resume(failures int) { p.failures = failures }
+
+// Failures is how often the server has failed in a row.
+func (p *Policy) Failures() int { return p.failures }
+
 // Ready is told when the server became ready.
 func (p *Policy) Ready(now time.Time) { p.readyAt, p.misfires = now, 0 }
 
@@ -42,10 +48,7 @@ func (p *Policy) Reset() { p.failures, p.misfires, p.readyAt = 0, 0, time.Time{}
 func (p *Policy) Crashed(
 	now time.Time, answered bool, first time.Duration, limit int,
 ) (wait time.Duration, parked bool) {
-	stable := answered && !p.readyAt.IsZero() && now.Sub(p.readyAt) >= StableAfter
-	p.readyAt = time.Time{}
-	if stable && limit > 0 {
-		p.failures = 0
+	if p.Ended(now, answered) && limit > 0 {
 		return 0, false
 	}
 	p.failures++
@@ -53,6 +56,17 @@ func (p *Policy) Crashed(
 		return p.spread(ParkedEvery), true
 	}
 	return min(p.spread(doubled(first, p.failures-1)), MaxDelay), false
+}
+
+// Ended is told of the end of any run, and reports whether the run was stable: then the
+// failures before it are forgotten.
+func (p *Policy) Ended(now time.Time, answered bool) (stable bool) {
+	stable = answered && !p.readyAt.IsZero() && now.Sub(p.readyAt) >= StableAfter
+	p.readyAt = time.Time{}
+	if stable {
+		p.failures = 0
+	}
+	return stable
 }
 
 // Failed is told of a start that can't succeed before its cause is gone, and

@@ -25,9 +25,11 @@ type owner struct {
 	policy backoff.Policy
 
 	generation uint64
-	stopRun    context.CancelFunc // nil when there is no run
+	running    Context            // of the run; nil when there is none
+	stopRun    context.CancelFunc // ends it; likewise
 	next       source.State       // what the end of a run that is being stopped leads to; else empty
-	link       Link               // of the run, once ready
+	why        string             // it is being stopped
+	link       *usage             // of the run, once ready
 	timer      *time.Timer        // the one thing that is due
 	due        func()             // what to do when timer fires
 	lastWake   time.Time
@@ -46,6 +48,7 @@ func (s *Server) begin(leaving []*Server) {
 		}
 	}
 	o := &owner{server: s, entry: s.entry, policy: backoff.New(), timer: time.NewTimer(time.Hour)}
+	o.policy.Resume(s.failedBefore())
 	o.timer.Stop()
 	o.status.State, o.status.Since = rest(o.entry), time.Now()
 	o.publish()
@@ -72,7 +75,7 @@ func (o *owner) loop() {
 			}
 		case <-stop:
 			stop, mail = nil, nil // who still writes is told by done
-			o.become(rest(o.entry))
+			o.become(rest(o.entry), o.stopped().Message)
 		}
 		if stop == nil && o.stopRun == nil {
 			return
@@ -155,7 +158,7 @@ func (o *owner) start() {
 	o.in(0, nil)
 	o.generation++
 	ctx, cancel := context.WithCancel(context.Background())
-	o.stopRun = cancel
+	o.running, o.stopRun = ctx, cancel
 	o.status.Secrets = nil
 	run := &Run{Entry: o.entry, server: o.server, generation: o.generation}
 	o.move(source.Starting, nil)
@@ -166,7 +169,7 @@ func (o *owner) start() {
 func (r *Run) play(ctx Context) {
 	out := r.inTurn(ctx)
 	if ctx.Err() != nil && out.Leftover == nil {
-		out = Outcome{} // whatever went wrong while it was being stopped is no failure
+		out.Failure = nil // whatever went wrong while it was being stopped is no failure
 	}
 	r.tell(func(o *owner) { o.ended(&out) })
 }
@@ -188,7 +191,7 @@ func (o *owner) ready(link Link, hello *source.Hello) {
 	if o.status.State != source.Starting {
 		return // it is being stopped
 	}
-	o.link, o.status.Hello, o.status.Tried = link, hello, true
+	o.link, o.status.Hello, o.status.Tried = newUsage(link), hello, true
 	o.policy.Ready(time.Now())
 	o.move(source.Ready, nil)
 	answer(&o.starters, nil)
@@ -200,7 +203,7 @@ func (o *owner) ended(out *Outcome) {
 	out.Failure = Redacted(out.Failure, o.server.options.Redact)
 	answered := o.link != nil && o.link.Answered()
 	o.stopRun()
-	o.stopRun, o.link = nil, nil
+	o.running, o.stopRun, o.link = nil, nil, nil
 	o.status.PID, o.status.Hello, o.status.Tried = 0, nil, true
 	o.status.Limits = source.Limits{}
 	if out.Leftover != nil {
@@ -208,8 +211,13 @@ func (o *owner) ended(out *Outcome) {
 	}
 	if next := o.next; next != "" {
 		o.next = ""
-		if out.Failure != nil {
+		o.policy.Ended(time.Now(), answered)
+		o.remember(out, o.why)
+		if out.Failure != nil { // it ended by itself while its calls ended, or something of it stays
 			o.warn(out.Failure.Error())
+		}
+		if out.Leftover == nil {
+			out.Failure = nil
 		}
 		o.arrive(next, out.Failure)
 		return
@@ -218,6 +226,7 @@ func (o *owner) ended(out *Outcome) {
 		out.Failure = source.Fail(source.ServerCrashed, o.entry.Name, "the server ended")
 	}
 	o.fail(out, answered)
+	o.remember(out, "")
 	answer(&o.starters, out.Failure)
 }
 
@@ -230,7 +239,7 @@ func (o *owner) fail(out *Outcome, answered bool) {
 	}
 	if out.Forgotten && (o.lastLoss.IsZero() || time.Since(o.lastLoss) >= replaceEvery) {
 		o.lastLoss = time.Now() // the server is there, so a new session needs no patience
-		o.in(0, o.again)
+		o.againIn(0)
 		o.move(source.Backoff, out.Failure)
 		return
 	}
@@ -242,8 +251,7 @@ func (o *owner) fail(out *Outcome, answered bool) {
 	if limit == 0 {
 		o.in(0, nil) // never by itself
 	} else {
-		o.in(wait, o.again)
-		o.status.NextTry = time.Now().Add(wait)
+		o.againIn(wait)
 	}
 	if parked {
 		o.move(source.Parked, out.Failure)
@@ -252,7 +260,21 @@ func (o *owner) fail(out *Outcome, answered bool) {
 	}
 }
 
-// again is a restart by policy.
+// againIn restarts by policy after some time, in its turn among all servers.
+func (o *owner) againIn(wait time.Duration) {
+	o.in(wait, func() {
+		if more := o.server.options.Rate.Take(time.Now()); more > 0 {
+			o.in(more, o.again)
+			o.status.NextTry = time.Now().Add(more)
+			o.publish()
+			return
+		}
+		o.again()
+	})
+	o.status.NextTry = time.Now().Add(wait)
+}
+
+// again is a restart without further waiting.
 func (o *owner) again() {
 	o.status.Restarts++
 	o.start()

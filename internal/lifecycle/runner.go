@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"context"
+	"time"
 
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/protocol"
@@ -65,6 +66,8 @@ type Outcome struct {
 	Failure   *source.Failure // nil when it ended because it was told to
 	Permanent bool            // trying again can't mend the cause
 	Forgotten bool            // the server is there, and lost the session
+	Began     time.Time       // when there was something that could end; zero when there never was
+	Ending    source.Ending   // of the process, where there was one
 	Leftover  <-chan struct{} // nil, unless something still runs: closed when that is gone
 }
 

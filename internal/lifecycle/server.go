@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/garraia/garra/internal/backoff"
+	"github.com/garraia/garra/internal/history"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -29,27 +31,39 @@ type Options struct {
 	Redact func(text string) string
 	// KeepsSecrets: a run goes on with the values that secrets had when it began.
 	KeepsSecrets bool
+	Shared
 	// Recheck is the time between looks whether what made a server fail is gone;
 	// 0 is ten seconds.
 	Recheck time.Duration
+}
+
+// Shared is what all servers of one garra share, of whatever kind they are.
+type Shared struct {
+	// Drain is how long a run that is told to end goes on for the calls in flight.
+	Drain time.Duration
+	// History remembers how runs ended; nil remembers nothing.
+	History *history.History
+	// Rate bounds restarts by policy over all servers; nil doesn't.
+	Rate *backoff.Rate
 }
 
 // A Server has the life of one entry. It implements source.Source and
 // source.Controller, and is safe for concurrent use. It is started by the Set
 // that it is put into.
 type Server struct {
-	name    string
-	entry   *mcpconfig.Server // at first; the one in force is in current
-	options Options
-	runner  Runner
-	before  []<-chan struct{} // servers that had the name, of which nothing may run beside a run
-	forks   *forks
-	trouble Tally
-	mail    chan func(*owner) // commands
-	reports chan func(*owner) // of runs
-	current atomic.Pointer[snapshot]
-	life    Context                 // of the owner; ends, with a *source.Failure, when the server is to go
-	end     context.CancelCauseFunc // of life
+	name      string
+	entry     *mcpconfig.Server // at first; the one in force is in current
+	options   Options
+	runner    Runner
+	before    []<-chan struct{} // servers that had the name, of which nothing may run beside a run
+	forks     *forks
+	trouble   Tally             // messages that the server didn't take
+	forgotten Tally             // ends that could not be written down
+	mail      chan func(*owner) // commands
+	reports   chan func(*owner) // of runs
+	current   atomic.Pointer[snapshot]
+	life      Context                 // of the owner; ends, with a *source.Failure, when the server is to go
+	end       context.CancelCauseFunc // of life
 
 	done chan struct{} // closed when the owner ended
 	left bool          // written before done is closed: something of the server still runs
@@ -59,7 +73,7 @@ type Server struct {
 type snapshot struct {
 	status  source.Status
 	entry   *mcpconfig.Server
-	link    Link          // nil unless ready
+	link    *usage        // nil unless ready
 	changed chan struct{} // closed when there is a newer one
 }
 
@@ -67,6 +81,7 @@ var (
 	_ source.Source     = (*Server)(nil)
 	_ source.Controller = (*Server)(nil)
 	_ source.Forker     = (*Server)(nil)
+	_ source.Historian  = (*Server)(nil)
 )
 
 // New returns a server whose runs the runner makes.
@@ -131,7 +146,12 @@ func (s *Server) Origin() source.Origin {
 func (s *Server) Status() source.Status { return s.current.Load().status }
 
 // Link returns the link of the moment, nil unless the server is ready.
-func (s *Server) Link() Link { return s.current.Load().link }
+func (s *Server) Link() Link {
+	if used := s.current.Load().link; used != nil {
+		return used.Link
+	}
+	return nil
+}
 
 // Hello implements source.Source.
 func (s *Server) Hello(ctx Context) (*source.Hello, error) {
@@ -182,7 +202,7 @@ func (s *Server) Stop(ctx Context) error {
 			return
 		}
 		o.stoppers = append(o.stoppers, outcome)
-		o.become(source.Stopped)
+		o.become(source.Stopped, "somebody stopped it")
 	})
 	for _, fork := range s.forks.end("the server is stopped", false) {
 		if !fork.ended(ctx) && err == nil {

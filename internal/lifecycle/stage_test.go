@@ -43,7 +43,8 @@ type played struct {
 // A playedLink has an answer to calls, or an error.
 type playedLink struct {
 	answered atomic.Bool
-	err      func() error // nil for an answer
+	err      func() error  // nil for an answer
+	hold     chan struct{} // nil, or closed when calls are answered
 	calls    atomic.Int32
 	last     atomic.Pointer[source.Call]
 }
@@ -51,6 +52,9 @@ type playedLink struct {
 func (l *playedLink) Call(_ Context, c *source.Call) (Raw, error) {
 	l.calls.Add(1)
 	l.last.Store(c)
+	if l.hold != nil {
+		<-l.hold
+	}
 	if l.err != nil {
 		return nil, l.err()
 	}
@@ -94,6 +98,7 @@ func (s *stage) Run(ctx Context, r *Run) Outcome {
 	}
 	s.runs = append(s.runs, p)
 	s.mu.Unlock()
+	began := time.Now()
 	var out Outcome
 	select {
 	case out = <-p.ends:
@@ -105,6 +110,7 @@ func (s *stage) Run(ctx Context, r *Run) Outcome {
 			out = Outcome{Failure: source.Fail(source.ServerFailed, s.name, "still running"), Leftover: s.stays}
 		}
 	}
+	out.Began = began
 	s.mu.Lock()
 	s.live--
 	s.mu.Unlock()

@@ -14,11 +14,12 @@ import (
 	"github.com/garraia/garra/source"
 )
 
-// restart stops the server if it runs, and starts it.
-func (o *owner) restart() {
+// restart stops the server if it runs, and starts it; why is what is remembered of the
+// run that ends.
+func (o *owner) restart(why string) {
 	o.policy.Reset()
 	o.status.LastError = nil
-	o.become(source.Starting)
+	o.become(source.Starting, why)
 }
 
 // restartByHand is a start by a person, who waits for the outcome.
@@ -32,21 +33,44 @@ func (o *owner) restartByHand(outcome chan<- error) {
 		return
 	}
 	o.starters = append(o.starters, outcome)
-	o.restart()
+	o.restart("somebody restarted it")
 }
 
 // become ends the run, if there is one, and goes on to Starting, Stopped or
 // Disabled.
-func (o *owner) become(next source.State) {
+func (o *owner) become(next source.State, why string) {
 	o.in(0, nil)
 	if o.stopRun == nil {
 		o.arrive(next, nil)
 		return
 	}
-	o.next = next
+	used, ends := o.link, o.next != ""
+	o.next, o.why = next, why
 	o.link, o.status.Hello = nil, nil
 	o.move(source.Stopping, nil)
-	o.stopRun()
+	if !ends {
+		o.endRun(used)
+	}
+}
+
+// endRun stops the run, once the calls in flight over its link have their answers, or
+// have had their time. The link is nil when the run isn't ready.
+func (o *owner) endRun(used *usage) {
+	if used == nil {
+		o.stopRun()
+		return
+	}
+	running, stop, patience := o.running, o.stopRun, o.server.options.Drain
+	go func() { // ends within that time, or with the run
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-used.drain():
+		case <-timer.C:
+		case <-running.Done():
+		}
+		stop()
+	}()
 }
 
 // arrive is the end of become, when no run is left; failure is set when
@@ -113,13 +137,13 @@ func (o *owner) apply(next *mcpconfig.Server) {
 	replace := o.server.runner.Edited(old, next)
 	switch goal := o.goal(); {
 	case !next.Enabled && goal != source.Disabled:
-		o.become(source.Disabled)
+		o.become(source.Disabled, "it was disabled")
 	case !next.Enabled, goal == source.Stopped:
 		o.publish() // stays as a person left it
 	case (goal == source.Ready || goal == source.Starting) && !replace:
 		o.publish()
 	default: // in backoff, parked, failed and disabled, an edit is a new chance
-		o.restart()
+		o.restart("its entry was edited")
 	}
 }
 
@@ -135,13 +159,14 @@ func (o *owner) rotate(changed func(key string) bool) bool {
 	case !o.server.options.KeepsSecrets:
 		return false
 	case goal == source.Starting && o.stopRun != nil && o.status.Secrets == nil: // it may have read the old values
-		o.restart()
+		o.restart("a secret was changed")
 		return false
 	case i < 0 || goal != source.Starting && goal != source.Ready:
 		return false
 	}
-	o.warn(fmt.Sprintf("it is restarted, since the secret %q has changed", o.status.Secrets[i]))
-	o.restart()
+	why := fmt.Sprintf("the secret %q has changed", o.status.Secrets[i])
+	o.warn("it is restarted, since " + why)
+	o.restart(why)
 	return true
 }
 
@@ -152,7 +177,7 @@ func (o *owner) renew(why string) {
 		o.in(0, func() { o.look(o.server.options.Recheck) })
 	case goal == source.Ready || goal == source.Starting:
 		o.warn("it is restarted, since " + why)
-		o.restart()
+		o.restart(why)
 	}
 }
 

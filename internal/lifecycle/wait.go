@@ -33,7 +33,7 @@ func (s *Server) Call(ctx Context, c *source.Call) (Raw, error) {
 
 // callLater waits for a server that isn't ready, over another link than dead,
 // which lost the call, and calls it then. At first both may be nil.
-func (s *Server) callLater(ctx Context, c *source.Call, dead Link, lost *Undelivered) (Raw, error) {
+func (s *Server) callLater(ctx Context, c *source.Call, dead *usage, lost *Undelivered) (Raw, error) {
 	waiting, cancel := context.WithDeadline(ctx, c.Began.Add(c.Timeout))
 	defer cancel()
 	for {
@@ -55,7 +55,7 @@ func (s *Server) callLater(ctx Context, c *source.Call, dead Link, lost *Undeliv
 
 // await waits until the server is ready, over another link than dead (which may
 // be nil), or until that can't be expected any more.
-func (s *Server) await(ctx Context, dead Link) (*snapshot, error) {
+func (s *Server) await(ctx Context, dead *usage) (*snapshot, error) {
 	tried := false // since the caller came, or it saw a try end
 	for {
 		now := s.current.Load()
