@@ -111,7 +111,7 @@ func (a *API) list(w http.ResponseWriter, _ *http.Request) error {
 // starts is ready or can't be.
 func (a *API) inspect(w http.ResponseWriter, r *http.Request) error {
 	src := a.Gateway.Source(r.PathValue("name"))
-	if src != nil && r.URL.Query().Has("wait") && mayBecomeKnown(src.Status().State) {
+	if src != nil && r.URL.Query().Has("wait") && mayBecomeKnown(src.Status()) {
 		ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 		defer cancel()
 		// Whatever comes of it shows in the detail.
@@ -128,10 +128,9 @@ func (a *API) inspect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// mayBecomeKnown reports whether what a server in this state offers is worth
-// waiting for.
-func mayBecomeKnown(state source.State) bool {
-	return state == source.Starting || state == source.Ready
+// mayBecomeKnown reports whether what a server offers is worth waiting for.
+func mayBecomeKnown(now source.Status) bool {
+	return now.State == source.Starting || now.State == source.Ready || now.Asleep
 }
 
 // unknown is the error for a name that no server has.

@@ -99,6 +99,7 @@ type List struct {
 	Items    []*Item  // in the server's order
 	Problems []string // of the list as a whole, for a person
 	Failed   bool     // the server did not give it, and might another time
+	ReadAt   time.Time
 	byName   map[string]*Item
 }
 
@@ -123,9 +124,14 @@ func (l *List) Names() []string {
 
 // Unread is the list of a server that is not asked, and why.
 func Unread(server string, kind Kind, why string) *List {
-	l := &List{Server: server, Kind: kind, byName: make(map[string]*Item)}
+	l := newList(server, kind)
 	l.problem("%s", why)
 	return l
+}
+
+// newList is a list that is read now.
+func newList(server string, kind Kind) *List {
+	return &List{Server: server, Kind: kind, ReadAt: time.Now(), byName: make(map[string]*Item)}
 }
 
 // Read asks a server for all pages of one list; one that the server doesn't
@@ -136,7 +142,7 @@ func Read(ctx context.Context, server string, src source.Source, kind Kind) (*Li
 	if err != nil {
 		return nil, err
 	}
-	l := &List{Server: server, Kind: kind, byName: make(map[string]*Item)}
+	l := newList(server, kind)
 	if !hello.Declares(kind.capability()) {
 		return l, nil
 	}

@@ -61,15 +61,15 @@ func (g *Gateway) isItself(hello *source.Hello) bool {
 	return err == nil && id == g.id
 }
 
-// instructions has a section for each server that is ready and has some.
+// instructions has a section for each server that is ready, or sleeps, and has some.
 func (a aggregate) instructions() string {
 	var text strings.Builder
 	if servers := a.gateway.searchedServers(); len(servers) > 0 {
 		text.WriteString(searchInstructions(servers))
 	}
 	for _, u := range a.gateway.all() {
-		hello := u.src.Status().Hello
-		if hello == nil || strings.TrimSpace(hello.Instructions) == "" {
+		said := strings.TrimSpace(u.says())
+		if said == "" {
 			continue
 		}
 		if text.Len() > 0 {
@@ -77,7 +77,7 @@ func (a aggregate) instructions() string {
 		}
 		text.WriteString("# Server " + u.name + " (its tools begin with " +
 			strings.TrimSuffix(catalog.Expose(u.name, "x"), "x") + ")\n\n")
-		text.WriteString(fmt.Sprintf("%.*s", maxInstructions, strings.TrimSpace(hello.Instructions)))
+		text.WriteString(fmt.Sprintf("%.*s", maxInstructions, said))
 	}
 	return text.String()
 }

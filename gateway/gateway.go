@@ -22,6 +22,9 @@ type Options struct {
 	// Warn is told what a person should know of a server, such as a tool that is
 	// left out. It must not block.
 	Warn func(server, message string)
+	// Memory keeps what servers offer that are started only when they are needed; nil
+	// keeps it as long as the Gateway lasts.
+	Memory *catalog.Memory
 }
 
 // A Gateway serves the sources of one configuration to any number of clients.
@@ -162,6 +165,9 @@ func (g *Gateway) unsettled(kinds []catalog.Kind) (list []*upstream) {
 // kinds, but for none longer than the configuration says, counted from when the
 // server came.
 func (g *Gateway) settle(ctx context.Context, kinds ...catalog.Kind) {
+	for _, u := range g.all() {
+		u.learn()
+	}
 	for {
 		changed := g.changed.wait()
 		left := g.patience(g.unsettled(kinds))
@@ -187,7 +193,7 @@ func (g *Gateway) patience(waiting []*upstream) (left time.Duration) {
 	limit := g.listWait
 	g.mu.RUnlock()
 	for _, u := range waiting {
-		left = max(left, limit-time.Since(u.came))
+		left = max(left, limit-time.Since(u.awaited()))
 	}
 	return left
 }
@@ -205,10 +211,12 @@ func (g *Gateway) StateChanged(of source.Origin) {
 		go u.sharer.restore(of.Holder) // ends with the server's answers, or the upstream
 		return
 	}
-	switch state := u.src.Status().State; {
-	case state == source.Ready:
+	switch status := u.src.Status(); {
+	case status.State == source.Ready:
 		u.back()
-	case !state.Listed():
+	case status.Asleep:
+		u.slept.Store(true)
+	case !status.Listed():
 		u.forget()
 	}
 }

@@ -27,7 +27,9 @@ type ServerInfo struct {
 	State     source.State `json:"state"`
 	Since     *time.Time   `json:"since"`
 	PID       *int         `json:"pid"`
-	Tools     *int         `json:"tools"` // that clients are shown; null until known, and when they are shown none
+	Asleep    bool         `json:"asleep,omitempty"`      // stopped until somebody needs it
+	Tools     *int         `json:"tools"`                 // that clients are shown; null until known, or for none
+	ToolsAsOf *time.Time   `json:"tools_as_of,omitempty"` // when that was so, of a server that isn't ready
 	Restarts  int          `json:"restarts"`
 	LastError *string      `json:"last_error"`
 	Reason    string       `json:"last_reason,omitempty"` // "memory" when that is why
@@ -159,6 +161,7 @@ func (g *Gateway) Known(ctx context.Context, name string) error {
 	if u == nil {
 		return source.Fail(source.ServerUnknown, name, "there is no such server")
 	}
+	u.learn()
 	for {
 		changed := g.changed.wait()
 		if u.settled(catalog.Kinds()) {
@@ -172,7 +175,7 @@ func (g *Gateway) Known(ctx context.Context, name string) error {
 	}
 	status := u.src.Status()
 	switch {
-	case status.State == source.Ready:
+	case status.State == source.Ready, status.Asleep:
 		return nil
 	case status.LastError != nil:
 		return status.LastError
@@ -195,7 +198,8 @@ func Offline(entry *mcpconfig.Server) ServerInfo {
 }
 
 func (u *upstream) info() ServerInfo {
-	info := infoOf(u.current.Load().entry, u.src.Status())
+	status := u.src.Status()
+	info := infoOf(u.current.Load().entry, status)
 	info.Holders = u.holders()
 	if meter, ok := u.src.(source.Meter); ok {
 		if used, ok := meter.UsedMemory(); ok {
@@ -204,7 +208,7 @@ func (u *upstream) info() ServerInfo {
 		}
 	}
 	tools := u.gateway.catalog.List(u.name, catalog.Tools)
-	if tools == nil || !info.State.Listed() { // what the catalog has may be forgotten a moment later
+	if tools == nil || !status.Listed() { // what the catalog has may be forgotten a moment later
 		return info
 	}
 	n := 0
@@ -214,6 +218,9 @@ func (u *upstream) info() ServerInfo {
 		}
 	}
 	info.Tools = &n
+	if info.State != source.Ready {
+		info.ToolsAsOf = timeOrNull(tools.ReadAt)
+	}
 	return info
 }
 
@@ -235,7 +242,8 @@ func (u *upstream) holders() (list []HolderInfo) {
 func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 	info := ServerInfo{
 		Name: entry.Name, Transport: string(entry.Transport), Source: entry.Origin.String(),
-		Enabled: entry.Enabled, State: status.State, Restarts: status.Restarts, Noise: status.Noise,
+		Enabled: entry.Enabled, State: status.State, Asleep: status.Asleep,
+		Restarts: status.Restarts, Noise: status.Noise,
 		Since: timeOrNull(status.Since), NextTry: timeOrNull(status.NextTry),
 		Env:              envInfo(status.Env, entry.InheritEnv),
 		Memory:           MemoryInfo{LimitMB: intOrNull(entry.MemoryLimitMB), EnforcedBy: []string{}},

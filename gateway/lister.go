@@ -115,6 +115,9 @@ func (l *lister) over(hello *source.Hello) {
 		l.readOf = hello.Generation
 	}
 	l.mu.Unlock()
+	if hello != nil {
+		l.upstream.keep(hello)
+	}
 	l.upstream.gateway.changed.fire()
 }
 

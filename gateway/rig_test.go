@@ -48,14 +48,18 @@ type rig struct {
 }
 
 // newRig starts a gateway without servers.
-func newRig(t testing.TB) *rig {
+func newRig(t testing.TB) *rig { return newRigWith(t, gateway.Options{}) }
+
+// newRigWith starts one with options, of which it sets who is warned.
+func newRigWith(t testing.TB, options gateway.Options) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir()}
-	r.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
+	options.Warn = func(server, message string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.warnings = append(r.warnings, server+": "+message)
-	}})
+	}
+	r.gateway = gateway.New(options)
 	var err error
 	r.supervisor, err = supervisor.New(supervisor.Options{
 		Host: envbuild.SystemHost(),

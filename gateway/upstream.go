@@ -24,7 +24,6 @@ type upstream struct {
 	name    string
 	gateway *Gateway
 	src     source.Source
-	came    time.Time
 	current atomic.Pointer[ruled]
 
 	life    context.Context
@@ -32,8 +31,13 @@ type upstream struct {
 	sharer  *sharer
 	listers map[catalog.Kind]*lister
 
-	mu       sync.Mutex      // guards reported, and is held while lists come and go
-	reported map[string]bool // warnings that were given already
+	slept    atomic.Bool // since it was ready
+	learning atomic.Bool // it is being started so that what it offers is known
+
+	mu           sync.Mutex      // guards all below, and is held while lists come and go
+	reported     map[string]bool // warnings that were given already
+	came         time.Time       // or was started to learn what it offers
+	instructions string          // that it had last
 }
 
 // ruled is an entry with its rules.
@@ -53,6 +57,7 @@ func newUpstream(g *Gateway, entry *mcpconfig.Server, rules *policy.Rules, src s
 	}
 	u.life, u.end = context.WithCancel(context.Background())
 	u.current.Store(&ruled{entry, rules})
+	u.recall()
 	return u
 }
 
@@ -90,9 +95,14 @@ func (u *upstream) forget() {
 func (u *upstream) back() {
 	u.mu.Lock()
 	clear(u.reported)
+	if hello := u.src.Status().Hello; hello != nil {
+		u.instructions = hello.Instructions
+	}
 	u.mu.Unlock()
+	// Clients don't see that it slept, unless it has something else to offer now.
+	loud := !u.slept.Swap(false) || !u.remembered()
 	for _, l := range u.listers {
-		l.refresh(true)
+		l.refresh(loud)
 	}
 	go u.sharer.restore("") // ends with the server's answers, or the upstream
 	if u.forker() == nil {
@@ -125,8 +135,11 @@ func (u *upstream) warn(message string) {
 // that it can't be known now.
 func (u *upstream) settled(kinds []catalog.Kind) bool {
 	status := u.src.Status()
-	if status.State != source.Ready {
-		return status.Tried || !status.State.Listed()
+	switch {
+	case status.Asleep:
+		return !u.learning.Load()
+	case status.State != source.Ready:
+		return status.Tried || !status.Listed()
 	}
 	for _, kind := range kinds {
 		if !u.listers[kind].tried(status.Hello.Generation) {

@@ -243,16 +243,14 @@ func fields() []field {
 		},
 		{
 			name: "start", snake: "start", target: stdioTarget,
-			bind:     func(s *Server) any { return &s.Start },
-			choices:  []string{string(StartEager), string(StartLazy)},
-			noEffect: onlyEager,
-			doc:      "When the server is started.",
+			bind:    func(s *Server) any { return &s.Start },
+			choices: []string{string(StartEager), string(StartLazy)},
+			doc:     "When the server is started: with garra, or when it is first needed.",
 		},
 		{
 			name: "idleStopSecs", snake: "idle_stop_secs", target: stdioTarget,
 			bind: func(s *Server) any { return &s.IdleStop }, min: 1, max: maxSeconds,
-			noEffect: noIdleStop,
-			doc:      "Seconds without a call after which a lazy server, or a client's own, is stopped.",
+			doc: "Seconds without a call after which a lazy server, or a client's own, is stopped.",
 		},
 		{
 			name: "sharing", snake: "sharing", target: stdioTarget, process: true,
@@ -274,22 +272,6 @@ func noSandbox(s *Server) string {
 		return ""
 	}
 	return "servers run without a sandbox"
-}
-
-// noIdleStop is the noEffect of idleStopSecs.
-func noIdleStop(s *Server) string {
-	if s.Start != StartLazy {
-		return "" // reported as not applicable
-	}
-	return "idle servers keep running"
-}
-
-// onlyEager is the noEffect of start.
-func onlyEager(s *Server) string {
-	if s.Start == StartLazy {
-		return "the server is started together with garra"
-	}
-	return ""
 }
 
 // onlyGreeted is the noEffect of protocolEra: HTTP+SSE is older than the other era.

@@ -34,6 +34,9 @@ func (s State) Listed() bool {
 	return false
 }
 
+// Listed is State.Listed, and true of a source that sleeps: a call wakes it.
+func (s *Status) Listed() bool { return s.Asleep || s.State.Listed() }
+
 // EnvMode says what a server's environment was made from.
 type EnvMode string
 
@@ -46,6 +49,7 @@ const (
 // A Status is one consistent look at a source.
 type Status struct {
 	State     State
+	Asleep    bool      // Stopped only until somebody needs it
 	Since     time.Time // of State
 	Tried     bool      // it was ready, or failed to become so, at least once
 	PID       int       // of the server itself; 0 when no process runs

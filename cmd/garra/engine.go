@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/garraia/garra/adminapi"
+	"github.com/garraia/garra/catalog"
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/gateway"
 	"github.com/garraia/garra/internal/backoff"
@@ -75,9 +76,13 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		log.Warn().Err(err).Msg("processes that outlive their guardian can't be found")
 	}
 	e := &engine{places: places, log: log, events: adminapi.NewEvents(), brief: p.brief, smith: p.smith}
-	e.gateway = gateway.New(gateway.Options{Warn: func(server, message string) {
+	offers := gateway.Options{Warn: func(server, message string) {
 		e.happened(source.Event{Origin: source.Origin{Server: server}, Kind: source.EventWarning, Message: message})
-	}})
+	}}
+	if !p.brief {
+		offers.Memory = catalog.NewMemory(filepath.Join(places.RunDir, "offers"))
+	}
+	e.gateway = gateway.New(offers)
 	host := envbuild.SystemHost()
 	hooks := source.Hooks{
 		Event: e.happened,

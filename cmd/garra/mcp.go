@@ -155,9 +155,17 @@ func (g *globals) printServers(list adminapi.Listing) error {
 			mode = "-" // garra doesn't run it
 		}
 		t.row(s.Name, string(s.State), orDash(s.Tools), orDash(s.PID), strconv.Itoa(s.Restarts),
-			mode, s.Source, firstLine(s.LastError))
+			mode, s.Source, lastWord(&s))
 	}
 	return t.flush()
+}
+
+// lastWord is why a server isn't ready, on one line.
+func lastWord(s *gateway.ServerInfo) string {
+	if s.Asleep && s.LastError == nil {
+		return "(asleep until it is needed)"
+	}
+	return firstLine(s.LastError)
 }
 
 func orDash(n *int) string {

@@ -36,7 +36,7 @@ func text(t *testing.T, lines int, f fields) *mcpconfig.Server {
 }
 
 // The texts of an entry that tests switch between.
-type texts struct{ base, moved, policy, process, disabled *mcpconfig.Server }
+type texts struct{ base, moved, policy, process, disabled, lazy *mcpconfig.Server }
 
 func newTexts(t *testing.T) texts {
 	f := fields{"command": "server", "maxRestarts": 1}
@@ -46,6 +46,7 @@ func newTexts(t *testing.T) texts {
 		policy:   text(t, 0, f.With("callTimeoutSecs", 7)),
 		process:  text(t, 0, f.With("args", []string{"-v"})),
 		disabled: text(t, 0, f.With("disabled", true)),
+		lazy:     text(t, 0, f.With("start", "lazy").With("idleStopSecs", 60)),
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/garraia/garra/mcpconfig"
-	"github.com/garraia/garra/protocol"
 	"github.com/garraia/garra/source"
 )
 
@@ -42,7 +41,6 @@ type fork struct {
 	running int
 	used    time.Time
 	idle    *time.Timer
-	watched map[string]bool // resources to which the client subscribed: it hears of them without a call
 }
 
 // Fork implements source.Forker. A server without Options.Fork is its own.
@@ -103,7 +101,7 @@ func (x *forks) get(holder string) (source.Source, *source.Failure) {
 	}
 	now := x.server.current.Load()
 	switch {
-	case now.status.State == source.Stopped, now.status.State == source.Disabled:
+	case now.status.State == source.Stopped && !now.status.Asleep, now.status.State == source.Disabled:
 		return nil, x.server.hopeless(now)
 	case x.closed:
 		return nil, source.AsFailure(context.Cause(x.server.life), source.ServerStopped, x.server.name)
@@ -117,7 +115,6 @@ func (x *forks) get(holder string) (source.Source, *source.Failure) {
 	}
 	f := &fork{
 		Server: x.server.options.Fork(now.entry, holder), forks: x, holder: holder, used: time.Now(),
-		watched: make(map[string]bool),
 	}
 	f.idle = time.AfterFunc(f.patience(), f.expire)
 	x.prune()
@@ -200,26 +197,7 @@ func (f *fork) expire() {
 
 // isIdle reports whether its client neither waits for anything nor wants to hear of
 // something.
-func (f *fork) isIdle() bool { return f.running == 0 && len(f.watched) == 0 }
-
-// watch notes what a call subscribes to, or no longer.
-func (f *fork) watch(c *source.Call) {
-	if c.Method != protocol.MethodSubscribe && c.Method != protocol.MethodUnsubscribe {
-		return
-	}
-	params, err := protocol.ParseObject(c.Params)
-	if err != nil {
-		return
-	}
-	uri, _ := protocol.Text(params.Get("uri")) // without one nothing is subscribed to
-	f.forks.mu.Lock()
-	defer f.forks.mu.Unlock()
-	if c.Method == protocol.MethodSubscribe {
-		f.watched[uri] = true
-	} else {
-		delete(f.watched, uri)
-	}
-}
+func (f *fork) isIdle() bool { return f.running == 0 && f.interest.none() }
 
 // Call implements source.Source.
 func (f *fork) Call(ctx Context, c *source.Call) (Raw, error) {
@@ -236,9 +214,5 @@ func (f *fork) Call(ctx Context, c *source.Call) (Raw, error) {
 			f.idle.Reset(f.patience())
 		}
 	}()
-	result, err := f.Server.Call(ctx, c)
-	if err == nil {
-		f.watch(c)
-	}
-	return result, err
+	return f.Server.Call(ctx, c)
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/garraia/garra/internal/backoff"
+	"github.com/garraia/garra/internal/history"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/source"
 )
@@ -26,6 +27,7 @@ type life struct {
 	entry   *mcpconfig.Server // in force
 	all     map[string]*mcpconfig.Server
 	waiting sync.WaitGroup // for the outcomes of commands and calls
+	answers []func()       // of calls that last, each given once
 }
 
 // TestAnyLife plays random lives, each in a bubble of its own.
@@ -34,7 +36,7 @@ func TestAnyLife(t *testing.T) {
 	texts := newTexts(t)
 	all := map[string]*mcpconfig.Server{
 		"base": texts.base, "moved": texts.moved, "policy": texts.policy,
-		"process": texts.process, "disabled": texts.disabled,
+		"process": texts.process, "disabled": texts.disabled, "lazy": texts.lazy,
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) { play(rt, all) })
@@ -45,17 +47,24 @@ func TestAnyLife(t *testing.T) {
 func play(rt *rapid.T, all map[string]*mcpconfig.Server) {
 	l := &life{t: rt, all: all}
 	l.entry = l.text(rt)
-	l.stage = newStage(l.entry)
+	l.stage = newStage(l.entry, sharing(Shared{
+		Drain: 5 * time.Second, Rate: new(backoff.Rate), History: history.New(),
+	}))
 	defer l.finish()
 	l.lag = time.Duration(rapid.IntRange(0, 3).Draw(rt, "lag")) * time.Second
 	rt.Repeat(map[string]func(*rapid.T){
 		"start":   func(*rapid.T) { l.command("start", l.Start) },
 		"stop":    func(*rapid.T) { l.command("stop", l.Stop) },
 		"restart": func(*rapid.T) { l.command("restart", l.Restart) },
-		"call":    func(*rapid.T) { l.command("call", func(ctx Context) error { _, err := l.Hello(ctx); return err }) },
-		"apply":   l.edit,
-		"ready":   l.becomesReady,
-		"crash":   func(*rapid.T) { l.ends(Outcome{Failure: source.Fail(source.ServerCrashed, "s", "x")}) },
+		"wait for": func(*rapid.T) {
+			l.command("hello", func(ctx Context) error { _, err := l.Hello(ctx); return err })
+		},
+		"call": func(*rapid.T) {
+			l.command("call", func(ctx Context) error { _, err := l.Call(ctx, &source.Call{Method: "x"}); return err })
+		},
+		"apply": l.edit,
+		"ready": l.becomesReady,
+		"crash": func(*rapid.T) { l.ends(Outcome{Failure: source.Fail(source.ServerCrashed, "s", "x")}) },
 		"forget": func(*rapid.T) {
 			l.ends(Outcome{Failure: source.Fail(source.ServerCrashed, "s", "x"), Forgotten: true})
 		},
@@ -64,6 +73,13 @@ func play(rt *rapid.T, all map[string]*mcpconfig.Server) {
 				rt.Skip("a start only")
 			}
 			l.ends(Outcome{Failure: source.Fail(source.ServerFailed, "s", "x"), Permanent: true})
+		},
+		"answer": func(rt *rapid.T) {
+			if len(l.answers) == 0 {
+				rt.Skip("nothing lasts")
+			}
+			l.answers[0]()
+			l.answers = l.answers[1:]
 		},
 		"mend": func(rt *rapid.T) { l.mended.Store(rapid.Bool().Draw(rt, "mended")) },
 		"wait": func(rt *rapid.T) {
@@ -108,6 +124,9 @@ func (l *life) becomesReady(t *rapid.T) {
 		t.Skip("nothing runs")
 	}
 	l.last().link.answered.Store(rapid.Bool().Draw(t, "answered"))
+	if rapid.Bool().Draw(t, "slow") && l.last().link.hold == nil {
+		l.answers = append(l.answers, l.last().hang())
+	}
 	l.ready()
 }
 
@@ -146,6 +165,10 @@ func (l *life) check(t *rapid.T) {
 		t.Fatalf("%s with its next try at %v", status.State, status.NextTry)
 	case !status.NextTry.IsZero() && time.Until(status.NextTry) > backoff.ParkedEvery*11/10:
 		t.Fatalf("next try in %v", time.Until(status.NextTry))
+	case status.Asleep && status.State != source.Stopped && status.State != source.Stopping:
+		t.Fatalf("%s and asleep", status.State)
+	case status.Asleep && l.entry.Start != mcpconfig.StartLazy:
+		t.Fatal("asleep, but eager")
 	case status.State == source.Failed && status.LastError == nil:
 		t.Fatal("failed for no reason")
 	}
@@ -156,6 +179,9 @@ func (l *life) check(t *rapid.T) {
 func (l *life) finish() {
 	l.end(source.Fail(source.ServerStopped, "s", "garra is stopping"))
 	<-l.done
+	for _, answer := range l.answers {
+		answer()
+	}
 	before := l.count()
 	l.waiting.Wait()
 	time.Sleep(time.Hour)

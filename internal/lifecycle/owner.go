@@ -51,8 +51,9 @@ func (s *Server) begin(leaving []*Server) {
 	o.policy.Resume(s.failedBefore())
 	o.timer.Stop()
 	o.status.State, o.status.Since = rest(o.entry), time.Now()
+	o.status.Asleep = o.entry.Enabled && s.isLazy(o.entry)
 	o.publish()
-	if o.entry.Enabled {
+	if o.entry.Enabled && !o.status.Asleep {
 		o.start()
 	}
 	go o.loop() // ends when end is called and the run is over; Close waits for it
@@ -114,7 +115,7 @@ func (o *owner) in(d time.Duration, do func()) {
 // move changes the state, and tells.
 func (o *owner) move(to source.State, f *source.Failure) {
 	from := o.status.State
-	if from == to && f == nil {
+	if from == to && f == nil && o.status.Asleep == o.server.Status().Asleep {
 		o.publish()
 		return
 	}
@@ -159,7 +160,7 @@ func (o *owner) start() {
 	o.generation++
 	ctx, cancel := context.WithCancel(context.Background())
 	o.running, o.stopRun = ctx, cancel
-	o.status.Secrets = nil
+	o.status.Secrets, o.status.Asleep = nil, false
 	run := &Run{Entry: o.entry, server: o.server, generation: o.generation}
 	o.move(source.Starting, nil)
 	go run.play(ctx) // ends when nothing of the run is left; loop waits for it
@@ -191,9 +192,10 @@ func (o *owner) ready(link Link, hello *source.Hello) {
 	if o.status.State != source.Starting {
 		return // it is being stopped
 	}
-	o.link, o.status.Hello, o.status.Tried = newUsage(link), hello, true
+	o.link, o.status.Hello, o.status.Tried = newUsage(o.entry.Name, link), hello, true
 	o.policy.Ready(time.Now())
 	o.move(source.Ready, nil)
+	o.watchIdle()
 	answer(&o.starters, nil)
 }
 

@@ -57,6 +57,7 @@ type Server struct {
 	runner    Runner
 	before    []<-chan struct{} // servers that had the name, of which nothing may run beside a run
 	forks     *forks
+	interest  interest
 	trouble   Tally             // messages that the server didn't take
 	forgotten Tally             // ends that could not be written down
 	mail      chan func(*owner) // commands
@@ -202,6 +203,7 @@ func (s *Server) Stop(ctx Context) error {
 			return
 		}
 		o.stoppers = append(o.stoppers, outcome)
+		o.status.Asleep = false
 		o.become(source.Stopped, "somebody stopped it")
 	})
 	for _, fork := range s.forks.end("the server is stopped", false) {

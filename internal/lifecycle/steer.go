@@ -137,11 +137,13 @@ func (o *owner) apply(next *mcpconfig.Server) {
 	replace := o.server.runner.Edited(old, next)
 	switch goal := o.goal(); {
 	case !next.Enabled && goal != source.Disabled:
+		o.status.Asleep = false
 		o.become(source.Disabled, "it was disabled")
-	case !next.Enabled, goal == source.Stopped:
-		o.publish() // stays as a person left it
+	case o.status.Asleep && o.server.isLazy(next), !next.Enabled, goal == source.Stopped && !o.status.Asleep:
+		o.publish() // sleeps on, or stays as a person left it
 	case (goal == source.Ready || goal == source.Starting) && !replace:
 		o.publish()
+		o.watchIdle()
 	default: // in backoff, parked, failed and disabled, an edit is a new chance
 		o.restart("its entry was edited")
 	}

@@ -14,15 +14,16 @@ import (
 // and when there was one last. It is safe for concurrent use.
 type usage struct {
 	Link
-	calls atomic.Int64
-	last  atomic.Int64  // in nanoseconds of Unix time: when a call began or ended
-	ends  atomic.Bool   // no call is to begin any more
-	once  sync.Once     // closes quiet
-	quiet chan struct{} // closed when ends is set and no call is in flight
+	server string
+	calls  atomic.Int64
+	last   atomic.Int64  // in nanoseconds of Unix time: when a call began or ended
+	ends   atomic.Bool   // no call is to begin any more
+	once   sync.Once     // closes quiet
+	quiet  chan struct{} // closed when ends is set and no call is in flight
 }
 
-func newUsage(link Link) *usage {
-	u := &usage{Link: link, quiet: make(chan struct{})}
+func newUsage(server string, link Link) *usage {
+	u := &usage{Link: link, server: server, quiet: make(chan struct{})}
 	u.last.Store(time.Now().UnixNano())
 	return u
 }
@@ -32,6 +33,9 @@ func (u *usage) Call(ctx Context, c *source.Call) (Raw, error) {
 	u.last.Store(time.Now().UnixNano())
 	u.calls.Add(1)
 	defer u.over()
+	if u.ends.Load() { // either this sees that, or drain sees this call
+		return nil, &Undelivered{Cause: StoppedFailure(u.server)}
+	}
 	return u.Link.Call(ctx, c)
 }
 
@@ -44,7 +48,7 @@ func (u *usage) over() {
 }
 
 // drain returns a channel that is closed once no call is in flight. One that begins
-// after that is as late as one that begins after the end of the run.
+// later is not delivered, and may be made again over the next link.
 func (u *usage) drain() <-chan struct{} {
 	u.ends.Store(true)
 	if u.calls.Load() == 0 {

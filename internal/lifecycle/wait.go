@@ -13,6 +13,14 @@ import (
 // Call implements source.Source. The time that it waits for the server counts.
 // A request that certainly had no effect is made again over the next link.
 func (s *Server) Call(ctx Context, c *source.Call) (Raw, error) {
+	result, err := s.call(ctx, c)
+	if err == nil {
+		s.interest.note(c)
+	}
+	return result, err
+}
+
+func (s *Server) call(ctx Context, c *source.Call) (Raw, error) {
 	now := s.current.Load()
 	timed := *c
 	if timed.Timeout == 0 {
@@ -64,6 +72,11 @@ func (s *Server) await(ctx Context, dead *usage) (*snapshot, error) {
 			return nil, context.Cause(s.life)
 		case now.link != nil && now.link != dead:
 			return now, nil
+		case now.status.Asleep && now.status.State == source.Stopped:
+			if err := s.ask(ctx, (*owner).rouse); err != nil {
+				return nil, err
+			}
+			continue
 		case now.status.State == source.Backoff && isLate(ctx, now):
 			return nil, s.tooEarly(now)
 		case now.status.State == source.Parked && !tried:
@@ -103,6 +116,9 @@ func (s *Server) hopeless(now *snapshot) *source.Failure {
 	case source.Parked:
 		return s.parkedFailure(now)
 	case source.Stopped:
+		if now.status.Asleep {
+			return nil
+		}
 		f := StoppedFailure(s.name)
 		f.Fix = "start it with `garra mcp start " + s.name + "`"
 		return f
