@@ -56,14 +56,15 @@ type Keeper struct {
 	opening sync.Mutex // held while the vault is opened
 	turning sync.Mutex // held while the vault is read or written again, so that each change is told once
 
-	mu     sync.Mutex // guards all below
-	vault  *vault.Vault
-	locked error                    // why it is, while vault is nil
-	key    *vault.Key               // that the vault was to be opened with last; nil for none
-	seen   string                   // the stamp of the vault's file when it was looked at last
-	stores map[string]*stores.Store // by name
-	broken map[string]error         // stores that can't be used, and why
-	names  []string                 // of all stores, sorted
+	mu      sync.Mutex // guards all below
+	vault   *vault.Vault
+	locked  error                    // why it is, while vault is nil
+	key     *vault.Key               // that the vault was to be opened with last; nil for none
+	seen    string                   // the stamp of the vault's file when it was looked at last
+	noticed notice                   // what came of a change and was told to nobody who asked
+	stores  map[string]*stores.Store // by name
+	broken  map[string]error         // stores that can't be used, and why
+	names   []string                 // of all stores, sorted
 	// configured are the stores as the configuration has them; nil before there is one.
 	configured map[string]mcpconfig.Store
 }
@@ -302,8 +303,27 @@ func (k *Keeper) Lock(why error) {
 
 // Refresh reads the vault again if it was written, and tells whose secrets have
 // changed. It does nothing while the vault is locked. After an error what was read
-// before stays in force.
+// before stays in force. Who wrote the vault and asks then is told whom that concerned,
+// also if [Keeper.Watch] was the first to notice.
 func (k *Keeper) Refresh() (restarted []string, err error) {
+	restarted, err = k.reload()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil && len(restarted) == 0 && k.noticed.stamp == stamp(k.options.Vault.Path) {
+		restarted = k.noticed.restarted
+	}
+	k.noticed = notice{}
+	return restarted, err
+}
+
+// A notice is what came of a state of the vault's file that nobody had asked about yet.
+type notice struct {
+	stamp     string
+	restarted []string
+}
+
+// reload reads the vault again if it was written.
+func (k *Keeper) reload() (restarted []string, err error) {
 	k.mu.Lock()
 	v := k.vault
 	k.mu.Unlock()
@@ -324,7 +344,11 @@ func (k *Keeper) Update(change func(*vault.Edit) error) (restarted []string, err
 	if err != nil {
 		return nil, err
 	}
-	return k.changing(v, func() error { return v.Update(change) })
+	restarted, err = k.changing(v, func() error { return v.Update(change) })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.noticed = notice{} // the caller is told
+	return restarted, err
 }
 
 // changing tells whom it concerns what changes while something is done with the vault.
@@ -339,7 +363,13 @@ func (k *Keeper) changing(v *vault.Vault, do func() error) (restarted []string, 
 	}
 	before := values(v)
 	err = do()
-	return k.turned(before, values(v)), err
+	restarted = k.turned(before, values(v))
+	if len(restarted) > 0 { // before turning is unlocked, for which a Refresh may wait
+		k.mu.Lock()
+		k.noticed = notice{stamp(k.options.Vault.Path), restarted}
+		k.mu.Unlock()
+	}
+	return restarted, err
 }
 
 // turned tells whom a change of what the vault holds concerns, if anybody.
@@ -433,7 +463,7 @@ func (k *Keeper) follow() error {
 	case same:
 		return nil
 	case opened:
-		_, err := k.Refresh()
+		_, err := k.reload()
 		return err
 	case key != nil && now != "":
 		_, err := k.Unlock(*key)

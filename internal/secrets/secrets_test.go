@@ -447,3 +447,30 @@ func TestConcurrentUse(t *testing.T) {
 	all.Wait()
 	r.has("one", "mcp.one.TOKEN", "value 4")
 }
+
+// Who wrote the vault learns whom that concerned, also if the watch noticed it before.
+func TestRefreshAfterTheWatch(t *testing.T) {
+	r := newRig(t)
+	r.create()
+	r.set("mcp.one.TOKEN", "1")
+	r.unlock()
+	asked := func(want ...string) {
+		t.Helper()
+		restarted, err := r.Refresh()
+		if err != nil || !slices.Equal(restarted, want) {
+			t.Errorf("%q, %v; want %q", restarted, err, want)
+		}
+	}
+	r.set("mcp.one.TOKEN", "2")
+	if err := r.follow(); err != nil {
+		t.Fatal(err)
+	}
+	asked("one")
+	asked() // it is told once
+	r.set("mcp.one.TOKEN", "3")
+	if err := r.follow(); err != nil {
+		t.Fatal(err)
+	}
+	r.set("team.key", "t", "two") // what came of the state before is no answer to who wrote this
+	asked("two")
+}
