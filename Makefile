@@ -9,6 +9,7 @@ BENCH      ?= .
 TESTFLAGS  ?= -timeout 30m
 BENCHFLAGS ?=
 SOAKFLAGS  ?= -soak 1m
+LIVESFLAGS ?= -lives 10m
 
 # Tools are pinned and built into a folder of their version, so that a new
 # version is a new file and an old one is never taken for it.
@@ -22,7 +23,7 @@ RIGS    := test/servers test/clients
 STAMPS  := $(RIGS:%=%/node_modules/.installed)
 PEERS   := test/bench/peers
 
-.PHONY: build test check bench bench-peers microbench e2e soak servers fuzz fmt lint vet clean
+.PHONY: build test check bench bench-peers microbench e2e soak lives servers fuzz fmt lint vet clean
 .DEFAULT_GOAL := build
 
 ## build: bin/garra, static and reproducible
@@ -87,6 +88,10 @@ fuzz:
 e2e: build servers
 	PATH="$(CURDIR)/test/clients/node_modules/.bin:$$PATH" \
 	  $(GO) test -tags e2e -count=1 -timeout 30m $(TESTFLAGS) ./test/...
+
+## lives: random lives of servers with real processes for ten minutes; LIVESFLAGS="-lives 1h"
+lives:
+	$(GO) test -count=1 -v -timeout 0 -run "^TestRealLives$$" ./supervisor $(LIVESFLAGS)
 
 ## soak: many clients while servers crash and change; SOAKFLAGS='-soak 1h'
 soak: build servers
