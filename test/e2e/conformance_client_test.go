@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/garraia/garra/test/rig"
 )
 
 // everythingClient is the other conformance fixture of the Go SDK: a client that
@@ -37,11 +39,11 @@ const behindGarra = "garra-e2e-behind-garra"
 // garra as the client of a server at a url, in both eras.
 func TestConformanceClient(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	fixture := h.path("everything-client")
-	build := run(t, exec.CommandContext(t.Context(), "go", "build", "-o", fixture, everythingClient))
-	if build.code != 0 {
-		t.Fatalf("building the fixture: %s", build.stderr)
+	h := rig.NewHome(t)
+	fixture := h.Path("everything-client")
+	build := rig.Run(t, exec.CommandContext(t.Context(), "go", "build", "-o", fixture, everythingClient))
+	if build.Code != 0 {
+		t.Fatalf("building the fixture: %s", build.Stderr)
 	}
 	own, err := os.Executable()
 	if err != nil {
@@ -51,13 +53,13 @@ func TestConformanceClient(t *testing.T) {
 		{"2025-11-25", "auto", "conformance-client.yml"},
 		{"2026-07-28", "modern", "conformance-client.yml"},
 	} {
-		command := strings.Join([]string{own, behindGarra, absolute(t, *binary), fixture, s.era}, " ")
-		out := run(t, h.client("conformance", "client", "--command", command, "--requirements", s.revision,
-			"--expected-failures", absolute(t, s.baseline), "-o", h.path("client-"+s.revision)))
-		passed := len(summary.FindAllString(out.stdout, -1))
+		command := strings.Join([]string{own, behindGarra, rig.Binary(t), fixture, s.era}, " ")
+		out := rig.Run(t, installed(h, "conformance", "client", "--command", command, "--requirements", s.revision,
+			"--expected-failures", rig.Absolute(t, s.baseline), "-o", h.Path("client-"+s.revision)))
+		passed := len(summary.FindAllString(out.Stdout, -1))
 		t.Logf("client, %s: %d scenarios", s.revision, passed)
-		if out.code != 0 || passed < 10 {
-			t.Errorf("client, %s: code %d\n%s%s", s.revision, out.code, out.stdout, out.stderr)
+		if out.Code != 0 || passed < 10 {
+			t.Errorf("client, %s: code %d\n%s%s", s.revision, out.Code, out.Stdout, out.Stderr)
 		}
 	}
 }
@@ -71,7 +73,7 @@ func runBehindGarra(garra, fixture, era, url string) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left is the system's to remove
 	g := &behind{garra: garra, fixture: fixture, dir: dir}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
 	defer cancel()
 	err = g.serve(ctx, entryBehind(era, url))
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -150,7 +152,7 @@ func (b *behind) address(ctx context.Context, pid int) (string, error) {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for ctx.Err() == nil {
-		var running runFile
+		var running rig.RunFile
 		text, err := os.ReadFile(filepath.Join(places.RunDir, "run.json"))
 		if err == nil && json.Unmarshal(text, &running) == nil && running.PID == pid {
 			return running.Address, nil

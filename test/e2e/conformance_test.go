@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/garraia/garra/test/rig"
 )
 
 // everythingServer is the conformance fixture of the Go SDK, in the version of
@@ -37,30 +39,30 @@ func unchecked() map[string]int {
 // not made in unchecked.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	fixture := h.path("everything-server")
-	build := run(t, exec.CommandContext(t.Context(), "go", "build", "-o", fixture, everythingServer))
-	if build.code != 0 {
-		t.Fatalf("building the fixture: %s", build.stderr)
+	h := rig.NewHome(t)
+	fixture := h.Path("everything-server")
+	build := rig.Run(t, exec.CommandContext(t.Context(), "go", "build", "-o", fixture, everythingServer))
+	if build.Code != 0 {
+		t.Fatalf("building the fixture: %s", build.Stderr)
 	}
 	greeted, stateless := serveFixture(t, h, fixture, "-stateless=false"), serveFixture(t, h, fixture)
-	h.configure(map[string]entry{
+	h.Configure(map[string]rig.Entry{
 		"fixture":     {"command": fixture},
 		"greeted-web": {"url": greeted, "protocolEra": "legacy", "forwardRoots": true},
 		"modern-web":  {"url": stateless, "protocolEra": "modern", "forwardRoots": true},
 		"legacy":      {"command": fixture, "protocolEra": "legacy", "forwardRoots": true},
 		"modern":      {"command": fixture, "protocolEra": "modern", "forwardRoots": true},
 	})
-	g := h.serve("--no-auth")
+	g := h.Serve("--no-auth")
 
 	const before, since = "2025-11-25", "2026-07-28"
 	direct := conformance(t, h, suite{"direct", before, "conformance-baseline.yml"}, greeted)
-	through := conformance(t, h, suite{"through", before, "conformance-baseline.yml"}, g.url("fixture"))
-	conformance(t, h, suite{"modern", since, "conformance-baseline.yml"}, g.url("modern"))
-	conformance(t, h, suite{"legacy-server", since, "conformance-legacy-server.yml"}, g.url("legacy"))
-	conformance(t, h, suite{"modern-server", before, "conformance-modern-server.yml"}, g.url("modern"))
-	conformance(t, h, suite{"greeted-web", before, "conformance-baseline.yml"}, g.url("greeted-web"))
-	conformance(t, h, suite{"modern-web", since, "conformance-baseline.yml"}, g.url("modern-web"))
+	through := conformance(t, h, suite{"through", before, "conformance-baseline.yml"}, g.URL("fixture"))
+	conformance(t, h, suite{"modern", since, "conformance-baseline.yml"}, g.URL("modern"))
+	conformance(t, h, suite{"legacy-server", since, "conformance-legacy-server.yml"}, g.URL("legacy"))
+	conformance(t, h, suite{"modern-server", before, "conformance-modern-server.yml"}, g.URL("modern"))
+	conformance(t, h, suite{"greeted-web", before, "conformance-baseline.yml"}, g.URL("greeted-web"))
+	conformance(t, h, suite{"modern-web", since, "conformance-baseline.yml"}, g.URL("modern-web"))
 
 	missing := maps.Clone(direct)
 	for scenario, passed := range through {
@@ -74,7 +76,7 @@ func TestConformance(t *testing.T) {
 }
 
 // serveFixture runs the fixture over HTTP until the end of the test.
-func serveFixture(t *testing.T, h *home, fixture string, flags ...string) (url string) {
+func serveFixture(t *testing.T, h *rig.Home, fixture string, flags ...string) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,7 +84,7 @@ func serveFixture(t *testing.T, h *home, fixture string, flags ...string) (url s
 	}
 	address := l.Addr().String()
 	l.Close()
-	cmd := h.program(fixture, append(flags, "-http="+address)...)
+	cmd := h.Program(fixture, append(flags, "-http="+address)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,7 @@ func serveFixture(t *testing.T, h *home, fixture string, flags ...string) (url s
 		_ = cmd.Process.Kill() // gone is as good
 		_ = cmd.Wait()         // killed
 	})
-	eventually(t, patience, "the fixture listens", func() bool {
+	rig.Eventually(t, rig.Patience, "the fixture listens", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()
@@ -111,12 +113,12 @@ type suite struct {
 // conformance runs a suite and returns how many checks of each scenario pass. It
 // ends with an error for a scenario that fails and is not in the baseline, and
 // for one that is there and passes; scenarios of extensions aren't scored.
-func conformance(t *testing.T, h *home, s suite, url string) map[string]int {
+func conformance(t *testing.T, h *rig.Home, s suite, url string) map[string]int {
 	t.Helper()
-	out := run(t, h.client("conformance", "server", "--url", url, "--requirements", s.revision,
-		"--expected-failures", absolute(t, s.baseline), "-o", h.path(s.name)))
+	out := rig.Run(t, installed(h, "conformance", "server", "--url", url, "--requirements", s.revision,
+		"--expected-failures", rig.Absolute(t, s.baseline), "-o", h.Path(s.name)))
 	passed, total := make(map[string]int), 0
-	for _, match := range summary.FindAllStringSubmatch(out.stdout, -1) {
+	for _, match := range summary.FindAllStringSubmatch(out.Stdout, -1) {
 		n, err := strconv.Atoi(match[2])
 		if err != nil {
 			t.Fatal(err)
@@ -127,8 +129,8 @@ func conformance(t *testing.T, h *home, s suite, url string) map[string]int {
 		total += n
 	}
 	t.Logf("%s, %s: %d scenarios, %d checks passed", s.name, s.revision, len(passed), total)
-	if out.code != 0 || len(passed) < 30 {
-		t.Errorf("%s, %s: code %d\n%s%s", s.name, s.revision, out.code, out.stdout, out.stderr)
+	if out.Code != 0 || len(passed) < 30 {
+		t.Errorf("%s, %s: code %d\n%s%s", s.name, s.revision, out.Code, out.Stdout, out.Stderr)
 	}
 	return passed
 }

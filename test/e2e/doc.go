@@ -27,17 +27,5 @@
 //	stdio_test.go        nothing but messages on standard output; a killed gateway
 //	start_test.go        a second gateway, a taken port, no configuration
 //
-// # What they stand on
-//
-// A home is a user: folders of its own, from which garra's environment is made.
-// Every process of a test has HOME in it, by which what is left over is found,
-// whoever its parent is by then. A gateway is a `garra serve` on a free port; the
-// test fails when it ends with an error or leaves a process. A client is a raw
-// MCP client over HTTP (web) or a process's standard input and output (pipe),
-// which sees messages as they were written. Servers that misbehave are the test
-// binary itself, see internal/misbehave.
-//
-// Tests wait for conditions and never sleep. Where garra promises to be quick,
-// the bound is far beyond the promise, since CI is slow; the log says how long
-// it took.
+// What they stand on is in test/rig.
 package e2e

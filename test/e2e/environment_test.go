@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/garraia/garra/test/rig"
 )
 
 // canary is in every value that must not get out of garra.
@@ -44,25 +46,25 @@ func canaries() []string {
 
 // newAviary starts a gateway with the canaries in its environment: one server
 // inherits them, one is given one of them, and two should not know of any.
-func newAviary(t *testing.T) *gateway {
+func newAviary(t *testing.T) *rig.Gateway {
 	t.Helper()
-	h := newHome(t, canaries()...)
-	h.configure(map[string]entry{
-		"plain": misbehaving(),
-		"given": misbehaving().with("env", map[string]string{"TOKEN": "${GITHUB_TOKEN}"}),
-		"heir":  misbehaving().with("inheritEnv", true),
-		"complains": misbehaving("--traceback").with("env", map[string]string{"TOKEN": "${env:NPM_TOKEN}"}).
-			with("maxRestarts", 0),
-		"unset": misbehaving().with("args", []string{"${GITHUB_TOKEN}", "${E2E_UNSET}"}),
+	h := rig.NewHome(t, canaries()...)
+	h.Configure(map[string]rig.Entry{
+		"plain": rig.Misbehaving(),
+		"given": rig.Misbehaving().With("env", map[string]string{"TOKEN": "${GITHUB_TOKEN}"}),
+		"heir":  rig.Misbehaving().With("inheritEnv", true),
+		"complains": rig.Misbehaving("--traceback").With("env", map[string]string{"TOKEN": "${env:NPM_TOKEN}"}).
+			With("maxRestarts", 0),
+		"unset": rig.Misbehaving().With("args", []string{"${GITHUB_TOKEN}", "${E2E_UNSET}"}),
 		"remote": {
 			"maxRestarts": 0,
 			"url":         "https://127.0.0.1:1/", "headers": map[string]string{"Authorization": "${OPENAI_API_KEY}"},
 		},
 	})
-	g := h.serve("--example")
-	g.ready("example", "plain", "given", "heir")
-	eventually(t, patience, "the server that complains is given up", func() bool {
-		return g.server("complains").State == "parked"
+	g := h.Serve("--example")
+	g.Ready("example", "plain", "given", "heir")
+	rig.Eventually(t, rig.Patience, "the server that complains is given up", func() bool {
+		return g.Server("complains").State == "parked"
 	})
 	return g
 }
@@ -72,10 +74,10 @@ func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	g := newAviary(t)
 	checkChildren(t, g)
-	if !g.log.line(`"level":"warn"`, `"server":"heir"`, "inherit_env") {
+	if !g.Log.Line(`"level":"warn"`, `"server":"heir"`, "inherit_env") {
 		t.Error("no warning names the server that inherits everything")
 	}
-	names := g.connect("example").text("environment", `{}`)
+	names := g.Connect("example").Text("environment", `{}`)
 	for _, v := range canaries() {
 		if name, _, _ := strings.Cut(v, "="); strings.Contains(names, `"`+name+`"`) {
 			t.Errorf("the example server sees %s: %s", name, names)
@@ -86,27 +88,27 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("the canary is in %s:\n%s", where, text)
 		}
 	}
-	g.stop()
-	if strings.Contains(g.log.String(), canary) {
+	g.Stop()
+	if strings.Contains(g.Log.String(), canary) {
 		t.Error("the canary is in the log")
 	}
-	checkFiles(t, g.path("config"), g.path("state"), g.path("run"))
+	checkFiles(t, g.Path("config"), g.Path("state"), g.Path("run"))
 }
 
 // checkChildren reads the environment of every process below garra.
-func checkChildren(t *testing.T, g *gateway) {
+func checkChildren(t *testing.T, g *rig.Gateway) {
 	t.Helper()
 	want := map[int]int{
-		g.server("heir").PID:  len(canaries()) - 1, // without what is kept back
-		g.server("given").PID: 1,
+		g.Server("heir").PID:  len(canaries()) - 1, // without what is kept back
+		g.Server("given").PID: 1,
 	}
-	children := descendants(g.pid)
+	children := rig.Descendants(g.PID)
 	if len(children) < 8 {
 		t.Errorf("four servers and their guardians should run, there are %v", children)
 	}
 	for _, p := range children {
 		n := 0
-		for _, v := range p.environment() {
+		for _, v := range p.Environment() {
 			if strings.Contains(v, canary) {
 				n++
 			}
@@ -114,40 +116,40 @@ func checkChildren(t *testing.T, g *gateway) {
 				t.Errorf("%v has %s", p, keptBack)
 			}
 		}
-		if n != want[p.pid] {
-			t.Errorf("%v has %d canaries, not %d", p, n, want[p.pid])
+		if n != want[p.PID] {
+			t.Errorf("%v has %d canaries, not %d", p, n, want[p.PID])
 		}
 	}
 }
 
 // answers returns everything that commands and admin routes say.
-func answers(t *testing.T, g *gateway) map[string]string {
+func answers(t *testing.T, g *rig.Gateway) map[string]string {
 	t.Helper()
 	said := make(map[string]string)
 	commands := [][]string{
 		{"mcp", "list"}, {"mcp", "tools"}, {"config", "check"}, {"config", "show"}, {"token", "list"},
 	}
 	routes := []string{"/admin/mcp", "/healthz", "/readyz"}
-	for _, s := range g.servers() {
+	for _, s := range g.Servers() {
 		commands = append(commands, []string{"mcp", "inspect", s.Name}, []string{"mcp", "logs", s.Name})
 		routes = append(routes, "/admin/mcp/"+s.Name, "/admin/mcp/"+s.Name+"/logs")
 	}
 	for _, args := range commands {
 		for _, args := range [][]string{args, append(slices.Clone(args), "--json")} {
-			out := run(t, g.command(append(args, "--log-level", "debug")...))
-			if out.stdout+out.stderr == "" && args[1] != "logs" {
+			out := rig.Run(t, g.Command(append(args, "--log-level", "debug")...))
+			if out.Stdout+out.Stderr == "" && args[1] != "logs" {
 				t.Errorf("garra %v says nothing", args)
 			}
-			said["garra "+strings.Join(args, " ")] = out.stdout + out.stderr
+			said["garra "+strings.Join(args, " ")] = out.Stdout + out.Stderr
 		}
 	}
 	for _, route := range routes {
-		_, said[route] = g.admin(http.MethodGet, route, nil)
+		_, said[route] = g.Admin(http.MethodGet, route, nil)
 	}
-	client := g.connect("")
-	said["tools/list"] = fmt.Sprintf("%s", client.items("tools/list", "tools"))
+	client := g.Connect("")
+	said["tools/list"] = fmt.Sprintf("%s", client.Items("tools/list", "tools"))
 	for _, server := range []string{"complains", "unset", "remote"} {
-		m := client.call(server+"__echo", `{}`)
+		m := client.Call(server+"__echo", `{}`)
 		said["a call of "+server] = string(outcomeOf(m))
 	}
 	return said
@@ -182,16 +184,16 @@ func checkFiles(t *testing.T, folders ...string) {
 // so over a restart of garra until a person edits the entry.
 func TestRestartIsolates(t *testing.T) {
 	t.Parallel()
-	h := newHome(t, canaries()...)
-	heir := misbehaving().with("inheritEnv", true)
-	h.configure(map[string]entry{"heir": heir})
-	g := h.serve()
-	g.ready("heir")
+	h := rig.NewHome(t, canaries()...)
+	heir := rig.Misbehaving().With("inheritEnv", true)
+	h.Configure(map[string]rig.Entry{"heir": heir})
+	g := h.Serve()
+	g.Ready("heir")
 	if n := canariesIn(g, "heir"); n == 0 {
 		t.Fatal("the server inherits nothing")
 	}
 
-	said := h.garra("mcp", "restart", "heir")
+	said := h.Garra("mcp", "restart", "heir")
 	dropped := []string{"XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}
 	for _, v := range canaries() {
 		if name, _, _ := strings.Cut(v, "="); name != keptBack {
@@ -206,22 +208,22 @@ func TestRestartIsolates(t *testing.T) {
 	}
 	checkIsolated(t, g, dropped)
 
-	g.stop()
-	g = h.serve()
-	g.ready("heir")
+	g.Stop()
+	g = h.Serve()
+	g.Ready("heir")
 	checkIsolated(t, g, dropped)
 
-	pid := g.server("heir").PID
-	h.replace("mcp.json", mcpJSON(t, map[string]entry{"heir": heir.with("timeoutSecs", 59)}))
-	g.readyAnew("heir", pid)
-	if s := g.server("heir"); s.Env.Mode != "inherited" || canariesIn(g, "heir") == 0 {
+	pid := g.Server("heir").PID
+	h.Replace("mcp.json", rig.McpJSON(t, map[string]rig.Entry{"heir": heir.With("timeoutSecs", 59)}))
+	g.ReadyAnew("heir", pid)
+	if s := g.Server("heir"); s.Env.Mode != "inherited" || canariesIn(g, "heir") == 0 {
 		t.Errorf("after an edit of the entry: %+v", s)
 	}
 }
 
 // canariesIn counts the canaries in a server's process.
-func canariesIn(g *gateway, server string) (n int) {
-	for _, v := range (process{pid: g.server(server).PID}).environment() {
+func canariesIn(g *rig.Gateway, server string) (n int) {
+	for _, v := range (rig.Process{PID: g.Server(server).PID}).Environment() {
 		if strings.Contains(v, canary) {
 			n++
 		}
@@ -229,9 +231,9 @@ func canariesIn(g *gateway, server string) (n int) {
 	return n
 }
 
-func checkIsolated(t *testing.T, g *gateway, dropped []string) {
+func checkIsolated(t *testing.T, g *rig.Gateway, dropped []string) {
 	t.Helper()
-	s := g.server("heir")
+	s := g.Server("heir")
 	if s.Env.Mode != "isolated" || s.Env.Was != "inherited" {
 		t.Errorf("its environment is %q and was %q", s.Env.Mode, s.Env.Was)
 	}

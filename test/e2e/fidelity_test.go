@@ -13,6 +13,7 @@ import (
 
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/test/rig"
 	"github.com/garraia/garra/test/servers"
 )
 
@@ -25,27 +26,27 @@ import (
 // which garra gives itself: servers answer it in five ways.
 func TestFidelity(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := rig.NewHome(t)
 	pinned := answering(t, h)
 	hello := garrasHello(t)
-	entries := make(map[string]entry)
+	entries := make(map[string]rig.Entry)
 	for _, s := range pinned {
-		entries[s.Name] = entry{"command": s.Command, "args": s.Args, "env": s.Env, "cwd": h.path("work")}
+		entries[s.Name] = rig.Entry{"command": s.Command, "args": s.Args, "env": s.Env, "cwd": h.Path("work")}
 	}
-	h.configure(entries)
-	g := h.serve()
-	all := g.connect("")
+	h.Configure(entries)
+	g := h.Serve()
+	all := g.Connect("")
 
 	for _, s := range pinned {
 		t.Run(s.Name, func(t *testing.T) {
-			direct := greetWith(t, startPipe(t, directly(t, h, s)), hello)
-			overHTTP := g.connect(s.Name)
+			direct := rig.GreetWith(t, rig.StartPipe(t, directly(t, h, s)), hello)
+			overHTTP := g.Connect(s.Name)
 			settle(t, direct, overHTTP)
 			compare(t, s, direct, overHTTP)
-			overPipe, _ := h.stdio("--server", s.Name)
+			overPipe, _ := h.Stdio("--server", s.Name)
 			compare(t, s, direct, overPipe)
 			compareAggregated(t, s.Name, direct, all)
-			if err := direct.hangUp(); err != nil {
+			if err := direct.HangUp(); err != nil {
 				t.Logf("%s at the end of its input: %v", s.Name, err)
 			}
 		})
@@ -53,9 +54,9 @@ func TestFidelity(t *testing.T) {
 }
 
 // answering returns the pinned servers that answer.
-func answering(t *testing.T, h *home) []servers.Server {
+func answering(t *testing.T, h *rig.Home) []servers.Server {
 	t.Helper()
-	all, err := servers.Pinned(absolute(t, serversFolder), h.path("work"))
+	all, err := servers.Pinned(rig.Absolute(t, rig.ServersFolder), h.Path("work"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,12 +64,12 @@ func answering(t *testing.T, h *home) []servers.Server {
 }
 
 // directly is a command that runs a server as garra would.
-func directly(t *testing.T, h *home, s servers.Server) *exec.Cmd {
+func directly(t *testing.T, h *rig.Home, s servers.Server) *exec.Cmd {
 	t.Helper()
 	host := envbuild.SystemHost()
-	host.Env = h.environ()
+	host.Env = h.Environ()
 	entry := envbuild.Entry{
-		Server: s.Name, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: h.path("work"),
+		Server: s.Name, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: h.Path("work"),
 	}
 	spec, err := envbuild.Build(t.Context(), entry, host, nil)
 	if err != nil {
@@ -84,20 +85,20 @@ func garrasHello(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHome(t)
-	h.configure(map[string]entry{"recorder": {
-		"command": self, "args": []string{recorder, h.path("first")}, "maxRestarts": 0,
+	h := rig.NewHome(t)
+	h.Configure(map[string]rig.Entry{"recorder": {
+		"command": self, "args": []string{recorder, h.Path("first")}, "maxRestarts": 0,
 	}})
-	g := h.serve()
+	g := h.Serve()
 	var hello *protocol.Message
-	eventually(t, patience, "garra greets a server", func() bool {
-		line, err := os.ReadFile(h.path("first"))
+	rig.Eventually(t, rig.Patience, "garra greets a server", func() bool {
+		line, err := os.ReadFile(h.Path("first"))
 		if err == nil {
 			hello, err = protocol.Parse(line)
 		}
 		return err == nil
 	})
-	g.stop()
+	g.Stop()
 	if hello.Method != protocol.MethodInitialize {
 		t.Fatalf("garra says first: %s", hello.Append(nil))
 	}
@@ -106,10 +107,10 @@ func garrasHello(t *testing.T) string {
 
 // settle waits until both clients see the same tools: some servers add tools
 // after the handshake.
-func settle(t *testing.T, direct, through *client) {
+func settle(t *testing.T, direct, through *rig.Client) {
 	t.Helper()
-	eventually(t, patience, "both see the same tools", func() bool {
-		return slices.Equal(direct.tools(), through.tools())
+	rig.Eventually(t, rig.Patience, "both see the same tools", func() bool {
+		return slices.Equal(direct.Tools(), through.Tools())
 	})
 }
 
@@ -118,10 +119,10 @@ type question struct{ method, params string }
 
 // questions returns what is asked of a server, according to what it declared and
 // lists.
-func questions(s servers.Server, c *client) []question {
+func questions(s servers.Server, c *rig.Client) []question {
 	list := []question{
-		{protocol.MethodToolsCall, callParams(s.Tool, string(s.Arguments))},
-		{protocol.MethodToolsCall, callParams(s.Tool, `{"unexpected":1.0}`)},
+		{protocol.MethodToolsCall, rig.CallParams(s.Tool, string(s.Arguments))},
+		{protocol.MethodToolsCall, rig.CallParams(s.Tool, `{"unexpected":1.0}`)},
 		{protocol.MethodPing, `{}`},
 		{"e2e/unknown", `{"a":[1.0,1e2]}`},
 		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"completable-prompt"},` +
@@ -130,13 +131,13 @@ func questions(s servers.Server, c *client) []question {
 		{"resources/read", `{"uri":"e2e://nothing"}`},
 		{"prompts/get", `{"name":"e2e-nothing"}`},
 	}
-	for _, r := range first(2, c.items("resources/list", "resources")) {
-		list = append(list, question{"resources/read", fmt.Sprintf(`{"uri":%q}`, member(c.t, r, "uri"))})
+	for _, r := range first(2, c.Items("resources/list", "resources")) {
+		list = append(list, question{"resources/read", fmt.Sprintf(`{"uri":%q}`, rig.Member(c.T, r, "uri"))})
 	}
-	for _, p := range first(4, c.items("prompts/list", "prompts")) {
+	for _, p := range first(4, c.Items("prompts/list", "prompts")) {
 		list = append(list, question{"prompts/get", fmt.Sprintf(
 			`{"name":%q,"arguments":{"city":"Ulm","state":"BW","department":"Sales","name":"Kim","resourceId":"1"}}`,
-			member(c.t, p, "name"))})
+			rig.Member(c.T, p, "name"))})
 	}
 	return list
 }
@@ -145,13 +146,13 @@ func first[T any](n int, list []T) []T { return list[:min(n, len(list))] }
 
 // compare asks both clients the same things in the same order, so that what a
 // server counts is equal too.
-func compare(t *testing.T, s servers.Server, direct, through *client) {
+func compare(t *testing.T, s servers.Server, direct, through *rig.Client) {
 	t.Helper()
-	if d := differences(t, direct.hello, through.hello); d != "" {
+	if d := differences(t, direct.Hello, through.Hello); d != "" {
 		t.Errorf("initialize differs:\n%s", d)
 	}
 	for _, method := range []string{"tools/list", "resources/list", "resources/templates/list", "prompts/list"} {
-		a, b := direct.list(method), through.list(method)
+		a, b := direct.List(method), through.List(method)
 		if len(a) != len(b) {
 			t.Errorf("%s has %d pages, and %d through garra", method, len(a), len(b))
 			continue
@@ -163,12 +164,12 @@ func compare(t *testing.T, s servers.Server, direct, through *client) {
 		}
 	}
 	for _, q := range questions(s, direct) {
-		a, b := direct.request(q.method, q.params), through.request(q.method, q.params)
+		a, b := direct.Request(q.method, q.params), through.Request(q.method, q.params)
 		if d := differences(t, outcomeOf(a), outcomeOf(b)); d != "" {
 			t.Errorf("%s %s differs:\n%s", q.method, q.params, d)
 		}
 	}
-	unknown := protocol.ParseError(through.call("e2e-nothing", `{}`).Error)
+	unknown := protocol.ParseError(through.Call("e2e-nothing", `{}`).Error)
 	if unknown.Code != protocol.CodeInvalidParams {
 		t.Errorf("an unknown tool: %v", unknown)
 	}
@@ -176,14 +177,14 @@ func compare(t *testing.T, s servers.Server, direct, through *client) {
 
 // compareAggregated compares the tools of a server with what clients of all
 // servers see of them: the name differs, and nothing else.
-func compareAggregated(t *testing.T, server string, direct, all *client) {
+func compareAggregated(t *testing.T, server string, direct, all *rig.Client) {
 	t.Helper()
 	exposed := make(map[string]protocol.Raw)
-	for _, tool := range all.items(protocol.MethodToolsList, "tools") {
-		exposed[member(t, tool, "name")] = tool
+	for _, tool := range all.Items(protocol.MethodToolsList, "tools") {
+		exposed[rig.Member(t, tool, "name")] = tool
 	}
-	for _, tool := range direct.items(protocol.MethodToolsList, "tools") {
-		name := server + "__" + member(t, tool, "name")
+	for _, tool := range direct.Items(protocol.MethodToolsList, "tools") {
+		name := server + "__" + rig.Member(t, tool, "name")
 		object, err := protocol.ParseObject(tool)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/garraia/garra/test/rig"
 )
 
 // A foreign is an MCP client that nobody here wrote, as a command line for what
@@ -25,7 +27,7 @@ type foreign struct {
 // client reads, with a server "web" at an URL and a server "pipe" that is a
 // command.
 type visited struct {
-	*home
+	*rig.Home
 	config string
 	server string
 }
@@ -34,7 +36,7 @@ type visited struct {
 func foreigners() []foreign {
 	inspector := func(v visited, args ...string) *exec.Cmd {
 		options := []string{"--cli", "--config", v.config, "--server", v.server, "--format", "json", "--method"}
-		cmd := v.client("mcp-inspector", append(options, args...)...)
+		cmd := installed(v.Home, "mcp-inspector", append(options, args...)...)
 		cmd.Env = append(cmd.Env, "MCP_INSPECTOR_SECRET_STORE=memory")
 		return cmd
 	}
@@ -49,95 +51,96 @@ func foreigners() []foreign {
 		{
 			"mcporter",
 			func(v visited) *exec.Cmd {
-				return v.client("mcporter", "--config", v.config, "list", v.server, "--json")
+				return installed(v.Home, "mcporter", "--config", v.config, "list", v.server, "--json")
 			},
 			func(v visited) *exec.Cmd {
-				return v.client("mcporter", "--config", v.config, "call", v.server+".everything__echo", "message=hi")
+				tool := v.server + ".everything__echo"
+				return installed(v.Home, "mcporter", "--config", v.config, "call", tool, "message=hi")
 			},
 		},
 	}
 }
 
-// client is a command of what npm installed in the folder of clients.
-func (h *home) client(name string, args ...string) *exec.Cmd {
-	h.t.Helper()
-	return h.program(absolute(h.t, clientsFolder, "node_modules", ".bin", name), args...)
+// installed is a command of what npm installed in the folder of clients.
+func installed(h *rig.Home, name string, args ...string) *exec.Cmd {
+	h.T.Helper()
+	return h.Program(rig.Absolute(h.T, rig.ClientsFolder, "node_modules", ".bin", name), args...)
 }
 
 // clientConfig writes the file that tells clients of garra.
-func (h *home) clientConfig(url, token string) string {
-	h.t.Helper()
+func clientConfig(h *rig.Home, url, token string) string {
+	h.T.Helper()
 	env := make(map[string]string)
-	for _, v := range h.environ() {
+	for _, v := range h.Environ() {
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value
 	}
 	servers := map[string]any{
-		"pipe": map[string]any{"command": absolute(h.t, *binary), "args": []string{"stdio"}, "env": env},
+		"pipe": map[string]any{"command": rig.Binary(h.T), "args": []string{"stdio"}, "env": env},
 		"web": map[string]any{
 			"type": "streamable-http", "url": url, "headers": map[string]string{"Authorization": "Bearer " + token},
 		},
 	}
 	text, err := json.Marshal(map[string]any{"mcpServers": servers})
 	if err == nil {
-		err = os.WriteFile(h.path("work", "client.json"), text, 0o600)
+		err = os.WriteFile(h.Path("work", "client.json"), text, 0o600)
 	}
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
-	return h.path("work", "client.json")
+	return h.Path("work", "client.json")
 }
 
 // checkForeign lets every client list tools and call one.
 func checkForeign(t *testing.T, v visited, tools ...string) {
 	t.Helper()
 	for _, c := range foreigners() {
-		listed := run(t, c.list(v))
+		listed := rig.Run(t, c.list(v))
 		for _, tool := range tools {
-			if listed.code != 0 || !strings.Contains(listed.stdout, `"`+tool+`"`) {
-				t.Errorf("%s lists no %s: code %d\n%s%s", c.name, tool, listed.code, listed.stdout, listed.stderr)
+			if listed.Code != 0 || !strings.Contains(listed.Stdout, `"`+tool+`"`) {
+				t.Errorf("%s lists no %s: code %d\n%s%s", c.name, tool, listed.Code, listed.Stdout, listed.Stderr)
 				break
 			}
 		}
-		called := run(t, c.call(v))
-		if called.code != 0 || !strings.Contains(called.stdout, "Echo: hi") {
-			t.Errorf("%s does not call: code %d\n%s%s", c.name, called.code, called.stdout, called.stderr)
+		called := rig.Run(t, c.call(v))
+		if called.Code != 0 || !strings.Contains(called.Stdout, "Echo: hi") {
+			t.Errorf("%s does not call: code %d\n%s%s", c.name, called.Code, called.Stdout, called.Stderr)
 		}
 	}
 }
 
 // checkRemote talks through mcp-remote, which is a server over stdio and a client
 // over HTTP.
-func checkRemote(t *testing.T, g *gateway, tools ...string) {
+func checkRemote(t *testing.T, g *rig.Gateway, tools ...string) {
 	t.Helper()
-	cmd := g.client("mcp-remote", g.url(""), "--allow-http", "--transport", "http-only",
-		"--header", "Authorization: Bearer "+g.token())
-	cmd.Env = append(cmd.Env, "MCP_REMOTE_CONFIG_DIR="+g.path("work", "mcp-remote"))
-	p := startPipe(t, cmd)
-	c := greet(t, p)
-	listed := c.tools()
+	cmd := installed(g.Home, "mcp-remote", g.URL(""), "--allow-http", "--transport", "http-only",
+		"--header", "Authorization: Bearer "+g.Token())
+	cmd.Env = append(cmd.Env, "MCP_REMOTE_CONFIG_DIR="+g.Path("work", "mcp-remote"))
+	p := rig.StartPipe(t, cmd)
+	c := rig.Greet(t, p)
+	listed := c.Tools()
 	for _, tool := range tools {
 		if !slices.Contains(listed, tool) {
 			t.Errorf("mcp-remote lists no %s: %q", tool, listed)
 		}
 	}
-	if text := c.text("everything__echo", `{"message":"hi"}`); text != "Echo: hi" {
+	if text := c.Text("everything__echo", `{"message":"hi"}`); text != "Echo: hi" {
 		t.Errorf("mcp-remote: echo says %q", text)
 	}
-	if err := c.hangUp(); err != nil {
-		t.Logf("mcp-remote at the end of its input: %v\n%s", err, p.stderr)
+	if err := c.HangUp(); err != nil {
+		t.Logf("mcp-remote at the end of its input: %v\n%s", err, p.Stderr)
 	}
 }
 
 // TestPrivateClients lets clients start a gateway of their own, since none runs.
 func TestPrivateClients(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	h.configure(map[string]entry{"everything": {
-		"command": absolute(t, serversFolder, "node_modules", ".bin", "mcp-server-everything"),
+	h := rig.NewHome(t)
+	h.Configure(map[string]rig.Entry{"everything": {
+		"command": rig.Absolute(t, rig.ServersFolder, "node_modules", ".bin", "mcp-server-everything"),
 	}})
-	checkForeign(t, visited{h, h.clientConfig("http://127.0.0.1:1/mcp", "none"), "pipe"}, "everything__echo")
-	eventually(t, promptly, "the gateways have gone with their clients", func() bool {
-		return len(processesOf(h.dir)) == 0
+	checkForeign(t, visited{h, clientConfig(h, "http://127.0.0.1:1/mcp", "none"), "pipe"}, "everything__echo")
+	rig.Eventually(t, rig.Promptly, "the gateways have gone with their clients", func() bool {
+		return len(rig.ProcessesOf(h.Dir)) == 0
 	})
 }

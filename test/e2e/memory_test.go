@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/garraia/garra/test/rig"
 )
 
 // limited is what is shown of a server's memory.
@@ -33,11 +35,11 @@ type memoryShown struct {
 }
 
 // inspectLimited inspects a server, which need not be ready.
-func inspectLimited(h *home, name string) (shown limited) {
-	h.t.Helper()
-	out := run(h.t, h.command("mcp", "inspect", name, "--json"))
-	if err := json.Unmarshal([]byte(out.stdout), &shown); err != nil {
-		h.t.Fatalf("inspecting %s: %v in %s%s", name, err, out.stdout, out.stderr)
+func inspectLimited(h *rig.Home, name string) (shown limited) {
+	h.T.Helper()
+	out := rig.Run(h.T, h.Command("mcp", "inspect", name, "--json"))
+	if err := json.Unmarshal([]byte(out.Stdout), &shown); err != nil {
+		h.T.Fatalf("inspecting %s: %v in %s%s", name, err, out.Stdout, out.Stderr)
 	}
 	return shown
 }
@@ -46,33 +48,33 @@ func inspectLimited(h *home, name string) (shown limited) {
 // address space would not let them start with.
 func TestNpxUnderALimit(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := rig.NewHome(t)
 	entries := reference(t, h)
 	for name, e := range entries {
-		entries[name] = e.with("memoryLimitMb", 512)
+		entries[name] = e.With("memoryLimitMb", 512)
 	}
-	h.configure(entries)
-	g := h.serve()
+	h.Configure(entries)
+	g := h.Serve()
 	for name := range entries {
-		g.ready(name)
+		g.Ready(name)
 	}
 	for name := range entries {
-		eventually(t, patience, name+" has listed its tools", func() bool {
+		rig.Eventually(t, rig.Patience, name+" has listed its tools", func() bool {
 			return len(inspectLimited(h, name).Tools) > 0
 		})
 		checkLimited(t, inspectLimited(h, name), 512)
 	}
-	c := g.connect("")
-	if text := c.text("everything__echo", `{"message":"hi"}`); text != "Echo: hi" {
+	c := g.Connect("")
+	if text := c.Text("everything__echo", `{"message":"hi"}`); text != "Echo: hi" {
 		t.Errorf("echo says %q", text)
 	}
 	for name, text := range map[string]string{
 		"memory__read_graph":         `{}`,
-		"filesystem__list_directory": `{"path":"` + h.path("work") + `"}`,
+		"filesystem__list_directory": `{"path":"` + h.Path("work") + `"}`,
 		"sequential-thinking__sequentialthinking": `{"thought":"a","thoughtNumber":1,"totalThoughts":1,` +
 			`"nextThoughtNeeded":false}`,
 	} {
-		c.text(name, text) // fails on an error
+		c.Text(name, text) // fails on an error
 	}
 	for name := range entries {
 		if n := inspectLimited(h, name).Restarts; n != 0 {
@@ -98,27 +100,27 @@ func checkLimited(t *testing.T, s limited, limit int) {
 // TestLeakInAGateway lets a server leak beside another.
 func TestLeakInAGateway(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	h.configure(map[string]entry{
-		"leaky": misbehaving().with("memoryLimitMb", 256).with("maxRestarts", 0), "neighbour": misbehaving(),
+	h := rig.NewHome(t)
+	h.Configure(map[string]rig.Entry{
+		"leaky": rig.Misbehaving().With("memoryLimitMb", 256).With("maxRestarts", 0), "neighbour": rig.Misbehaving(),
 	})
-	g := h.serve()
-	g.ready("leaky", "neighbour")
-	neighbour := g.server("neighbour").PID
-	c := g.connect("leaky")
-	eventually(t, patience, "the leak ends the server", func() bool {
-		if g.server("leaky").State != "ready" {
+	g := h.Serve()
+	g.Ready("leaky", "neighbour")
+	neighbour := g.Server("neighbour").PID
+	c := g.Connect("leaky")
+	rig.Eventually(t, rig.Patience, "the leak ends the server", func() bool {
+		if g.Server("leaky").State != "ready" {
 			return true
 		}
-		c.call("alloc", `{"mb":16}`) // of the last one the result is an error
+		c.Call("alloc", `{"mb":16}`) // of the last one the result is an error
 		return false
 	})
-	eventually(t, promptly, "it is parked", func() bool { return g.server("leaky").State == "parked" })
+	rig.Eventually(t, rig.Promptly, "it is parked", func() bool { return g.Server("leaky").State == "parked" })
 	s := inspectLimited(h, "leaky")
 	if s.Reason != "memory" || !strings.Contains(s.Error, "set memoryLimitMb to") {
 		t.Errorf("%q: %s", s.Reason, s.Error)
 	}
-	if now := g.server("neighbour").PID; now != neighbour {
+	if now := g.Server("neighbour").PID; now != neighbour {
 		t.Errorf("the neighbour went from process %d to %d", neighbour, now)
 	}
 }
@@ -126,11 +128,11 @@ func TestLeakInAGateway(t *testing.T) {
 // TestKilledGatewayLeavesNoGroups kills garra: its servers' control groups go with them.
 func TestKilledGatewayLeavesNoGroups(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	h.configure(map[string]entry{"limited": misbehaving().with("memoryLimitMb", 512)})
-	g := h.serve()
-	g.ready("limited")
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", g.server("limited").PID))
+	h := rig.NewHome(t)
+	h.Configure(map[string]rig.Entry{"limited": rig.Misbehaving().With("memoryLimitMb", 512)})
+	g := h.Serve()
+	g.Ready("limited")
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", g.Server("limited").PID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +141,8 @@ func TestKilledGatewayLeavesNoGroups(t *testing.T) {
 	if !ok || !strings.Contains(folder, "/garra-") {
 		t.Skip("garra can make no control groups here")
 	}
-	g.signal(syscall.SIGKILL)
-	eventually(t, promptly, "the group is gone", func() bool {
+	g.Signal(syscall.SIGKILL)
+	rig.Eventually(t, rig.Promptly, "the group is gone", func() bool {
 		_, err := os.Stat("/sys/fs/cgroup/memory" + folder)
 		return errors.Is(err, fs.ErrNotExist)
 	})

@@ -13,33 +13,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/garraia/garra/test/rig"
 	"github.com/garraia/garra/test/servers"
 )
 
-// npx is an entry that runs an installed package by npx, as users write it: npm
-// finds it from the folder, and must not download anything.
-func npx(t testing.TB, pack string, args ...string) entry {
-	t.Helper()
-	return entry{
-		"command": "npx", "args": append([]string{"-y", pack}, args...),
-		"cwd": absolute(t, serversFolder), "env": map[string]string{"npm_config_offline": "true"},
-	}
-}
-
 // reference returns entries of the four reference servers.
-func reference(t *testing.T, h *home) map[string]entry {
+func reference(t *testing.T, h *rig.Home) map[string]rig.Entry {
 	t.Helper()
 	const scope = "@modelcontextprotocol/server-"
-	memory := npx(t, scope+"memory@2026.8.31")
-	memory["env"].(map[string]string)["MEMORY_FILE_PATH"] = h.path("work", "memory.jsonl")
-	entries := map[string]entry{
-		"everything":          npx(t, scope+"everything@2026.8.31"),
-		"filesystem":          npx(t, scope+"filesystem@2026.8.31", h.path("work")),
+	memory := rig.Npx(t, scope+"memory@2026.8.31")
+	memory["env"].(map[string]string)["MEMORY_FILE_PATH"] = h.Path("work", "memory.jsonl")
+	entries := map[string]rig.Entry{
+		"everything":          rig.Npx(t, scope+"everything@2026.8.31"),
+		"filesystem":          rig.Npx(t, scope+"filesystem@2026.8.31", h.Path("work")),
 		"memory":              memory,
-		"sequential-thinking": npx(t, scope+"sequential-thinking@2026.8.31"),
+		"sequential-thinking": rig.Npx(t, scope+"sequential-thinking@2026.8.31"),
 	}
 	for name, e := range entries {
-		entries[name] = e.with("restartDelaySecs", 0.1)
+		entries[name] = e.With("restartDelaySecs", 0.1)
 	}
 	return entries
 }
@@ -47,12 +38,12 @@ func reference(t *testing.T, h *home) map[string]entry {
 // TestNpx runs the reference servers as users do.
 func TestNpx(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := rig.NewHome(t)
 	entries := reference(t, h)
-	h.configure(entries)
-	g := h.serve()
+	h.Configure(entries)
+	g := h.Serve()
 	for name := range entries {
-		g.ready(name)
+		g.Ready(name)
 	}
 	for name := range entries {
 		checkList(t, h, name)
@@ -66,16 +57,16 @@ func TestNpx(t *testing.T) {
 	}
 	checkClients(t, g)
 	killLeaders(t, g, slices.Collect(maps.Keys(entries)))
-	c := g.connect("")
-	if text := c.text("everything__echo", `{"message":"back"}`); text != "Echo: back" {
+	c := g.Connect("")
+	if text := c.Text("everything__echo", `{"message":"back"}`); text != "Echo: back" {
 		t.Errorf("echo says %q", text)
 	}
 }
 
 // checkList looks for a server in what people see.
-func checkList(t *testing.T, h *home, name string) {
+func checkList(t *testing.T, h *rig.Home, name string) {
 	t.Helper()
-	for line := range strings.Lines(h.garra("mcp", "list")) {
+	for line := range strings.Lines(h.Garra("mcp", "list")) {
 		if fields := strings.Fields(line); fields[0] == name && fields[1] == "ready" {
 			return
 		}
@@ -85,11 +76,11 @@ func checkList(t *testing.T, h *home, name string) {
 
 // checkTree makes sure that the server is what npx makes of it: npm, a shell and
 // the server itself.
-func checkTree(t *testing.T, g *gateway, name string) {
+func checkTree(t *testing.T, g *rig.Gateway, name string) {
 	t.Helper()
 	var names []string
-	for _, p := range descendants(g.server(name).PID) {
-		names = append(names, p.name)
+	for _, p := range rig.Descendants(g.Server(name).PID) {
+		names = append(names, p.Name)
 	}
 	if !slices.Equal(names, []string{"sh", "node"}) && !slices.Equal(names, []string{"sh", "MainThread"}) {
 		t.Errorf("below npx of %s there is %q, not a shell and node", name, names)
@@ -98,11 +89,11 @@ func checkTree(t *testing.T, g *gateway, name string) {
 
 // checkInspect compares the tools of `mcp inspect` with what the server says
 // directly.
-func checkInspect(t *testing.T, h *home, s servers.Server, hello string) {
+func checkInspect(t *testing.T, h *rig.Home, s servers.Server, hello string) {
 	t.Helper()
-	direct := greetWith(t, startPipe(t, directly(t, h, s)), hello)
+	direct := rig.GreetWith(t, rig.StartPipe(t, directly(t, h, s)), hello)
 	inspect := func() (names []string) {
-		detail := garraJSON[struct {
+		detail := rig.GarraJSON[struct {
 			Tools []struct {
 				Name      string
 				ExposedAs string `json:"exposed_as"`
@@ -119,8 +110,8 @@ func checkInspect(t *testing.T, h *home, s servers.Server, hello string) {
 	}
 	// The server adds tools some time after the handshake.
 	var want, got []string
-	eventually(t, patience, "inspect shows the tools of "+s.Name, func() bool {
-		want, got = direct.tools(), inspect()
+	rig.Eventually(t, rig.Patience, "inspect shows the tools of "+s.Name, func() bool {
+		want, got = direct.Tools(), inspect()
 		return cmp.Equal(want, got)
 	})
 	if len(want) < s.Tools {
@@ -130,31 +121,31 @@ func checkInspect(t *testing.T, h *home, s servers.Server, hello string) {
 
 // checkClients lets clients that nobody here wrote list and call, over HTTP and
 // through the bridge.
-func checkClients(t *testing.T, g *gateway) {
+func checkClients(t *testing.T, g *rig.Gateway) {
 	t.Helper()
 	tools := []string{
 		"everything__echo", "filesystem__read_text_file", "memory__read_graph",
 		"sequential-thinking__sequentialthinking",
 	}
-	config := g.clientConfig(g.url(""), g.token())
-	checkForeign(t, visited{g.home, config, "web"}, tools...)
-	checkForeign(t, visited{g.home, config, "pipe"}, tools...)
+	config := clientConfig(g.Home, g.URL(""), g.Token())
+	checkForeign(t, visited{g.Home, config, "web"}, tools...)
+	checkForeign(t, visited{g.Home, config, "pipe"}, tools...)
 	checkRemote(t, g, tools...)
 }
 
 // killLeaders kills npx alone: what it started must go with it.
-func killLeaders(t *testing.T, g *gateway, names []string) {
+func killLeaders(t *testing.T, g *rig.Gateway, names []string) {
 	t.Helper()
-	leaders, below := make(map[string]int), []process{}
+	leaders, below := make(map[string]int), []rig.Process{}
 	for _, name := range names {
-		leaders[name] = g.server(name).PID
-		below = append(below, descendants(leaders[name])...)
+		leaders[name] = g.Server(name).PID
+		below = append(below, rig.Descendants(leaders[name])...)
 	}
 	for _, pid := range leaders {
-		signalled(t, pid, syscall.SIGKILL)
+		rig.Signalled(t, pid, syscall.SIGKILL)
 	}
-	eventually(t, promptly, "what npx started is gone", func() bool { return len(survivors(below)) == 0 })
+	rig.Eventually(t, rig.Promptly, "what npx started is gone", func() bool { return len(rig.Survivors(below)) == 0 })
 	for name, pid := range leaders {
-		g.readyAnew(name, pid)
+		g.ReadyAnew(name, pid)
 	}
 }

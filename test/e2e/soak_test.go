@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/garraia/garra/test/rig"
 )
 
 var (
@@ -43,29 +45,29 @@ const (
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	t.Logf("-soak-seed %d", *soakSeed)
-	h := newHome(t)
+	h := rig.NewHome(t)
 	s := &soak{t: t, home: h, tally: newTally(), edition: make(map[string]int)}
 	s.configure(true)
-	fresh := h.serve("--log-level", "warn")
-	fresh.ready(steady, crashy, edited, slow, fleeing)
-	few := goroutinesOf(fresh)
+	fresh := h.Serve("--log-level", "warn")
+	fresh.Ready(steady, crashy, edited, slow, fleeing)
+	few := rig.GoroutinesOf(fresh)
 
-	s.gateway = h.serve("--log-level", "warn")
-	s.token = s.gateway.token()
+	s.gateway = h.Serve("--log-level", "warn")
+	s.token = s.gateway.Token()
 	s.run(max(*soakFor/4, time.Second))
-	before, running := s.settled(usage{descriptors: 1 << 20, residentKB: 1 << 30}, 0)
+	before, running := s.settled(rig.Usage{Descriptors: 1 << 20, ResidentKB: 1 << 30}, 0)
 	s.tally = newTally()
 	s.run(*soakFor)
 	after, _ := s.settled(before, running)
 
 	t.Logf("after the warm-up: %+v, %d processes; after %s: %+v", before, running, *soakFor, after)
-	checkUsage(t, before, after)
-	if z := zombies(descendants(s.gateway.pid)); len(z) > 0 {
+	rig.CheckUsage(t, before, after)
+	if z := rig.Zombies(rig.Descendants(s.gateway.PID)); len(z) > 0 {
 		t.Errorf("zombies: %v", z)
 	}
-	many := goroutinesOf(s.gateway)
+	many := rig.GoroutinesOf(s.gateway)
 	t.Logf("%d goroutines, and %d in a gateway that did nothing", many, few)
-	if many > few+slackGoroutines {
+	if many > few+rig.SlackGoroutines {
 		t.Errorf("goroutines are left")
 	}
 }
@@ -76,8 +78,8 @@ func disturbed() []string { return []string{crashy, edited, slow} }
 // A soak is a run of TestSoak.
 type soak struct {
 	t       *testing.T
-	home    *home
-	gateway *gateway
+	home    *rig.Home
+	gateway *rig.Gateway
 	token   string
 	tally   *tally
 	edition map[string]int // what is edited in a server's entry
@@ -87,20 +89,20 @@ type soak struct {
 func (s *soak) configure(whole bool) {
 	s.t.Helper()
 	// A call waits for a server that is to be started again if it has the time.
-	often := func(name string, flags ...string) entry {
-		return misbehaving(flags...).with("maxRestarts", 1_000_000).with("callTimeoutSecs", 5).
-			with("env", map[string]string{"EDITION": fmt.Sprint(s.edition[name])})
+	often := func(name string, flags ...string) rig.Entry {
+		return rig.Misbehaving(flags...).With("maxRestarts", 1_000_000).With("callTimeoutSecs", 5).
+			With("env", map[string]string{"EDITION": fmt.Sprint(s.edition[name])})
 	}
-	list := map[string]entry{
-		steady: misbehaving(),
-		crashy: often(crashy, "--fork-worker", s.home.path("worker")),
+	list := map[string]rig.Entry{
+		steady: rig.Misbehaving(),
+		crashy: often(crashy, "--fork-worker", s.home.Path("worker")),
 		edited: often(edited),
 		slow:   often(slow, "--slow-init", "300ms"),
 	}
 	if whole {
 		list[fleeing] = often(fleeing)
 	}
-	s.home.replace("mcp.json", mcpJSON(s.t, list))
+	s.home.Replace("mcp.json", rig.McpJSON(s.t, list))
 }
 
 // run lets the clients call for a time, and does to the servers what servers are
@@ -146,8 +148,8 @@ func (s *soak) disturb(chance *rand.Rand) {
 	switch chance.IntN(4) {
 	case 0:
 		s.tally.count("done: kill -9", "")
-		if victim := s.gateway.server(disturbed()[chance.IntN(3)]); victim.PID > 0 {
-			signalled(s.t, victim.PID, syscall.SIGKILL)
+		if victim := s.gateway.Server(disturbed()[chance.IntN(3)]); victim.PID > 0 {
+			rig.Signalled(s.t, victim.PID, syscall.SIGKILL)
 		}
 	case 1:
 		s.tally.count("done: an entry edited", "")
@@ -159,29 +161,29 @@ func (s *soak) disturb(chance *rand.Rand) {
 	case 3:
 		s.tally.count("done: a restart", "")
 		name := disturbed()[chance.IntN(3)]
-		s.gateway.admin(http.MethodPost, "/admin/mcp/"+name+"/restart", nil) // fails when it is killed meanwhile
+		s.gateway.Admin(http.MethodPost, "/admin/mcp/"+name+"/restart", nil) // fails when it is killed meanwhile
 	}
 }
 
 // settled waits until what the clients had is closed, and returns what garra holds
 // then, and how many processes it has. Garbage is collected within two minutes.
-func (s *soak) settled(before usage, running int) (usage, int) {
+func (s *soak) settled(before rig.Usage, running int) (rig.Usage, int) {
 	s.t.Helper()
-	eventually(s.t, patience, "the last configuration is read", func() bool {
-		return s.gateway.server(fleeing).Name != ""
+	rig.Eventually(s.t, rig.Patience, "the last configuration is read", func() bool {
+		return s.gateway.Server(fleeing).Name != ""
 	})
-	s.gateway.ready(steady, crashy, edited, slow, fleeing)
-	var now usage
+	s.gateway.Ready(steady, crashy, edited, slow, fleeing)
+	var now rig.Usage
 	var processes int
 	calm := 0
-	eventually(s.t, 2*patience, "everything of the clients is closed", func() bool {
+	rig.Eventually(s.t, 2*rig.Patience, "everything of the clients is closed", func() bool {
 		last := processes
-		now, processes = usageOf(s.t, s.gateway.pid), len(descendants(s.gateway.pid))
+		now, processes = rig.UsageOf(s.t, s.gateway.PID), len(rig.Descendants(s.gateway.PID))
 		if calm++; processes != last {
 			calm = 0
 		}
-		return calm > 50 && now.descriptors <= before.descriptors+slackDescriptors &&
-			now.residentKB <= before.residentKB+slackKB && (running == 0 || processes == running)
+		return calm > 50 && now.Descriptors <= before.Descriptors+rig.SlackDescriptors &&
+			now.ResidentKB <= before.ResidentKB+rig.SlackKB && (running == 0 || processes == running)
 	})
 	return now, processes
 }

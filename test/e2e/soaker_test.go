@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/test/rig"
 )
 
 // A soaker is one client of TestSoak.
@@ -33,8 +34,8 @@ type soakLine interface {
 	// call calls a tool, takes the call back at its first progress if it is to, and
 	// returns all answers that came, and all progress.
 	call(params *protocol.Object, cancel bool) (answers, progress []*protocol.Message, err error)
-	// hangUp ends it, and fails if something came that nobody asked for.
-	hangUp() error
+	// HangUp ends it, and fails if something came that nobody asked for.
+	HangUp() error
 }
 
 // The kinds of client, by number.
@@ -43,14 +44,14 @@ func (c *soaker) kind() string {
 }
 
 func (c *soaker) connect() error {
-	w := newWeb(c.gateway.url(""), c.token)
+	w := rig.NewWeb(c.gateway.URL(""), c.token)
 	switch c.number % 3 {
 	case 1:
 		c.line = &statelessLine{w}
 		return nil
 	case 2:
-		cmd := c.home.command("stdio")
-		p, err := newPipe(cmd)
+		cmd := c.home.Command("stdio")
+		p, err := rig.NewPipe(cmd)
 		if err != nil {
 			return err
 		}
@@ -62,15 +63,15 @@ func (c *soaker) connect() error {
 }
 
 // shake makes the handshake.
-func shake(c conversation) error {
-	m, err := c.ask(protocol.MethodInitialize, greeting(`{}`), nil)
+func shake(c rig.Conversation) error {
+	m, err := c.Ask(protocol.MethodInitialize, rig.Greeting(`{}`), nil)
 	if err == nil && m.Error != nil {
 		err = fmt.Errorf("initialize: %s", m.Error)
 	}
 	if err != nil {
 		return err
 	}
-	return c.tell(protocol.NoteInitialized, `{}`)
+	return c.Tell(protocol.NoteInitialized, `{}`)
 }
 
 // callUntil calls until a time, and connects anew now and then.
@@ -86,7 +87,7 @@ func (c *soaker) callUntil(end time.Time) error {
 			}
 			c.call()
 		}
-		if err := c.line.hangUp(); err != nil {
+		if err := c.line.HangUp(); err != nil {
 			return fmt.Errorf("hanging up: %w", err)
 		}
 	}
@@ -148,13 +149,13 @@ func judge(value string, answers, progress []*protocol.Message, cancel bool, err
 		return "broken", fmt.Errorf("%d answers", len(answers))
 	}
 	m := answers[0]
-	if text, ok := textOf(m); ok {
+	if text, ok := rig.TextOf(m); ok {
 		if text != value {
 			return "broken", fmt.Errorf("the answer is %q", text)
 		}
 		return "answered", nil
 	}
-	if code := failureOf(m); code != "" {
+	if code := rig.FailureOf(m); code != "" {
 		return code, nil
 	}
 	if e := protocol.ParseError(m.Error); m.Error != nil && e.Code == protocol.CodeInvalidParams &&
@@ -173,11 +174,11 @@ func tokenOf(m *protocol.Message) string {
 }
 
 // A webLine is a client of the handshake era over HTTP.
-type webLine struct{ *web }
+type webLine struct{ *rig.Web }
 
 func (l *webLine) call(params *protocol.Object, cancel bool) (answers, progress []*protocol.Message, err error) {
-	id := protocol.NumberID(l.last.Add(1))
-	response, err := l.post(protocol.NewRequest(id, protocol.MethodToolsCall, params.Raw()))
+	id := protocol.NumberID(l.Last.Add(1))
+	response, err := l.Post(protocol.NewRequest(id, protocol.MethodToolsCall, params.Raw()))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -185,12 +186,12 @@ func (l *webLine) call(params *protocol.Object, cancel bool) (answers, progress 
 		if !cancel {
 			return nil
 		}
-		return l.tell(protocol.NoteCancelled, fmt.Sprintf(`{"requestId":%s}`, id))
+		return l.Tell(protocol.NoteCancelled, fmt.Sprintf(`{"requestId":%s}`, id))
 	})
 }
 
 // A statelessLine is a client of the stateless era over HTTP.
-type statelessLine struct{ *web }
+type statelessLine struct{ *rig.Web }
 
 func (l *statelessLine) call(params *protocol.Object, cancel bool) (answers, progress []*protocol.Message, err error) {
 	meta, err := protocol.ParseObject(params.Get("_meta"))
@@ -205,9 +206,9 @@ func (l *statelessLine) call(params *protocol.Object, cancel bool) (answers, pro
 	if err != nil {
 		return nil, nil, err
 	}
-	id := protocol.NumberID(l.last.Add(1))
+	id := protocol.NumberID(l.Last.Add(1))
 	request := protocol.NewRequest(id, protocol.MethodToolsCall, params.Raw())
-	response, err := l.send(http.MethodPost, request.Append(nil), "Mcp-Protocol-Version", string(revision),
+	response, err := l.Send(http.MethodPost, request.Append(nil), "Mcp-Protocol-Version", string(revision),
 		"Mcp-Method", protocol.MethodToolsCall, "Mcp-Name", name)
 	if err != nil {
 		return nil, nil, err
@@ -220,8 +221,8 @@ func (l *statelessLine) call(params *protocol.Object, cancel bool) (answers, pro
 	})
 }
 
-func (l *statelessLine) hangUp() error {
-	l.client.CloseIdleConnections()
+func (l *statelessLine) HangUp() error {
+	l.Client.CloseIdleConnections()
 	return nil
 }
 
@@ -271,7 +272,7 @@ func hear(response *http.Response, id protocol.ID, begun func() error) (
 
 // A pipeLine is a client of `garra stdio`.
 type pipeLine struct {
-	*pipe
+	*rig.Pipe
 	mine string // what all its tokens begin with
 }
 
@@ -285,7 +286,7 @@ func (l *pipeLine) call(params *protocol.Object, cancel bool) (answers, progress
 		return nil, nil, err
 	}
 	heard := make(chan *protocol.Message, 1000)
-	id, answer, err := l.begin(protocol.MethodToolsCall, string(params.Raw()), func(m *protocol.Message) {
+	id, answer, err := l.Begin(protocol.MethodToolsCall, string(params.Raw()), func(m *protocol.Message) {
 		if m.Method == protocol.NoteProgress {
 			heard <- m
 		}
@@ -293,7 +294,7 @@ func (l *pipeLine) call(params *protocol.Object, cancel bool) (answers, progress
 	if err != nil {
 		return nil, nil, err
 	}
-	late := time.After(patience)
+	late := time.After(rig.Patience)
 	for {
 		select {
 		case m := <-heard:
@@ -308,10 +309,10 @@ func (l *pipeLine) call(params *protocol.Object, cancel bool) (answers, progress
 			return answers, progress, err
 		case m := <-answer:
 			return []*protocol.Message{m}, progress, nil
-		case <-l.ended:
-			return nil, progress, errEnded
+		case <-l.Ended:
+			return nil, progress, rig.ErrEnded
 		case <-late:
-			return nil, progress, fmt.Errorf("no answer within %s", patience)
+			return nil, progress, fmt.Errorf("no answer within %s", rig.Patience)
 		}
 	}
 }
@@ -319,13 +320,13 @@ func (l *pipeLine) call(params *protocol.Object, cancel bool) (answers, progress
 // takeBack cancels a call. It may have been answered before garra knew, but not
 // after what garra answers next.
 func (l *pipeLine) takeBack(id protocol.ID, answer <-chan *protocol.Message) ([]*protocol.Message, error) {
-	if err := l.tell(protocol.NoteCancelled, fmt.Sprintf(`{"requestId":%s}`, id)); err != nil {
+	if err := l.Tell(protocol.NoteCancelled, fmt.Sprintf(`{"requestId":%s}`, id)); err != nil {
 		return nil, err
 	}
-	if _, err := l.ask(protocol.MethodPing, `{}`, nil); err != nil {
+	if _, err := l.Ask(protocol.MethodPing, `{}`, nil); err != nil {
 		return nil, err
 	}
-	defer l.forget(id)
+	defer l.Forget(id)
 	select {
 	case m := <-answer:
 		return []*protocol.Message{m}, nil
@@ -334,9 +335,9 @@ func (l *pipeLine) takeBack(id protocol.ID, answer <-chan *protocol.Message) ([]
 	}
 }
 
-func (l *pipeLine) hangUp() error {
-	err := l.pipe.hangUp()
-	if _, noise := l.heard(); len(noise) > 0 {
+func (l *pipeLine) HangUp() error {
+	err := l.Pipe.HangUp()
+	if _, noise := l.Heard(); len(noise) > 0 {
 		return fmt.Errorf("%d messages that nobody asked for: %.300q", len(noise), noise)
 	}
 	return err

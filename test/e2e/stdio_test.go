@@ -8,11 +8,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/garraia/garra/test/rig"
 )
 
 // noisy is a server that writes everywhere and everything.
-func noisy() entry {
-	return misbehaving("--banner", "Server started", "--bom", "--noise-before-reply", "--scalar-line", "--crlf",
+func noisy() rig.Entry {
+	return rig.Misbehaving("--banner", "Server started", "--bom", "--noise-before-reply", "--scalar-line", "--crlf",
 		"--stderr-flood", "100000", "--stderr-before-reply", "1000")
 }
 
@@ -24,38 +26,38 @@ func TestStdioIsPure(t *testing.T) {
 		name := map[bool]string{false: "private", true: "bridge"}[bridged]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHome(t)
-			h.configure(map[string]entry{
-				"noisy": noisy(), "broken": misbehaving("--traceback"), "unknown": {"comand": "x"},
+			h := rig.NewHome(t)
+			h.Configure(map[string]rig.Entry{
+				"noisy": noisy(), "broken": rig.Misbehaving("--traceback"), "unknown": {"comand": "x"},
 			})
 			if bridged {
-				h.serve().ready("noisy")
+				h.Serve().Ready("noisy")
 			}
-			c, p := h.stdio("--log-level", "debug")
+			c, p := h.Stdio("--log-level", "debug")
 			for range 3 {
-				if text := c.text("noisy__echo", `{"text":"heard"}`); text != "heard" {
+				if text := c.Text("noisy__echo", `{"text":"heard"}`); text != "heard" {
 					t.Errorf("echo says %q", text)
 				}
 			}
 			for _, tool := range []string{"bad_json", "truncated_line", "array_line", "null_id_error"} {
-				c.call("noisy__"+tool, `{}`)
+				c.Call("noisy__"+tool, `{}`)
 			}
-			c.request("e2e/unknown", `{}`)
-			if err := c.hangUp(); err != nil {
+			c.Request("e2e/unknown", `{}`)
+			if err := c.HangUp(); err != nil {
 				t.Errorf("at the end of its input: %v", err)
 			}
-			messages, noise := p.heard()
+			messages, noise := p.Heard()
 			if len(noise) > 0 {
 				t.Errorf("standard output holds %q", noise)
 			}
 			if messages < 9 {
 				t.Errorf("only %d messages", messages)
 			}
-			if !bridged && !strings.Contains(p.stderr.String(), "ModuleNotFoundError") {
-				t.Errorf("the log does not tell of the broken server: %s", p.stderr)
+			if !bridged && !strings.Contains(p.Stderr.String(), "ModuleNotFoundError") {
+				t.Errorf("the log does not tell of the broken server: %s", p.Stderr)
 			}
-			eventually(t, promptly, "a private gateway takes its servers along", func() bool {
-				return bridged || len(processesOf(h.dir)) == 0
+			rig.Eventually(t, rig.Promptly, "a private gateway takes its servers along", func() bool {
+				return bridged || len(rig.ProcessesOf(h.Dir)) == 0
 			})
 		})
 	}
@@ -65,28 +67,28 @@ func TestStdioIsPure(t *testing.T) {
 // client goes on when there is a new one, and notices nothing but that call.
 func TestBridgeSurvivesGateway(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	h.configure(map[string]entry{"server": misbehaving()})
-	g := h.serve()
-	g.ready("server")
-	c, p := h.stdio("--server", "server")
-	call := c.hang("")
+	h := rig.NewHome(t)
+	h.Configure(map[string]rig.Entry{"server": rig.Misbehaving()})
+	g := h.Serve()
+	g.Ready("server")
+	c, p := h.Stdio("--server", "server")
+	call := c.Hang("")
 
-	g.signal(syscall.SIGKILL)
+	g.Signal(syscall.SIGKILL)
 
 	a := <-call
-	if a.err != nil || !strings.Contains(string(a.message.Result), `"garra/error":{"code":"gateway.ended"`) {
+	if a.Err != nil || !strings.Contains(string(a.Message.Result), `"garra/error":{"code":"gateway.ended"`) {
 		t.Fatalf("the call in flight ended with %+v", a)
 	}
-	h.serve().ready("server")
-	eventually(t, patience, "the bridge reaches the new gateway", func() bool {
-		text, ok := textOf(c.call("echo", `{"text":"again"}`))
+	h.Serve().Ready("server")
+	rig.Eventually(t, rig.Patience, "the bridge reaches the new gateway", func() bool {
+		text, ok := rig.TextOf(c.Call("echo", `{"text":"again"}`))
 		return ok && text == "again"
 	})
-	if _, noise := p.heard(); len(noise) > 0 {
+	if _, noise := p.Heard(); len(noise) > 0 {
 		t.Errorf("the client was surprised by %q", noise)
 	}
-	if err := c.hangUp(); err != nil {
+	if err := c.HangUp(); err != nil {
 		t.Errorf("at the end of its input: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/internal/misbehave"
+	"github.com/garraia/garra/test/rig"
 )
 
 // answeredWithin bounds the wait of a caller whose server was killed. On an idle
@@ -20,29 +21,29 @@ const answeredWithin = 5 * time.Second
 // TestCrashDuringCall kills a server while a call runs.
 func TestCrashDuringCall(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	h.configure(map[string]entry{"victim": misbehaving(), "other": misbehaving()})
-	g := h.serve()
-	g.ready("victim", "other")
-	pipe, _ := h.stdio()
+	h := rig.NewHome(t)
+	h.Configure(map[string]rig.Entry{"victim": rig.Misbehaving(), "other": rig.Misbehaving()})
+	g := h.Serve()
+	g.Ready("victim", "other")
+	pipe, _ := h.Stdio()
 	for _, c := range []struct {
 		name, prefix string
-		client       *client
+		client       *rig.Client
 	}{
-		{"one server over HTTP", "", g.connect("victim")},
-		{"all servers over HTTP", "victim__", g.connect("")},
+		{"one server over HTTP", "", g.Connect("victim")},
+		{"all servers over HTTP", "victim__", g.Connect("")},
 		{"over stdio", "victim__", pipe},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			pid, other := g.server("victim").PID, g.server("other").PID
-			hanging := c.client.hang(c.prefix)
-			signalled(t, pid, syscall.SIGKILL)
+			pid, other := g.Server("victim").PID, g.Server("other").PID
+			hanging := c.client.Hang(c.prefix)
+			rig.Signalled(t, pid, syscall.SIGKILL)
 			checkCrashed(t, hanging)
-			g.readyAnew("victim", pid)
-			if text := g.connect("victim").text("echo", `{"text":"back"}`); text != "back" {
+			g.ReadyAnew("victim", pid)
+			if text := g.Connect("victim").Text("echo", `{"text":"back"}`); text != "back" {
 				t.Errorf("the new process says %q", text)
 			}
-			if now := g.server("other").PID; now != other {
+			if now := g.Server("other").PID; now != other {
 				t.Errorf("another server went from process %d to %d", other, now)
 			}
 		})
@@ -50,17 +51,17 @@ func TestCrashDuringCall(t *testing.T) {
 }
 
 // checkCrashed waits for the answer to a call whose server was killed.
-func checkCrashed(t *testing.T, call <-chan answered) {
+func checkCrashed(t *testing.T, call <-chan rig.Answered) {
 	t.Helper()
 	killed := time.Now()
 	select {
 	case a := <-call:
-		if a.err != nil {
-			t.Fatal(a.err)
+		if a.Err != nil {
+			t.Fatal(a.Err)
 		}
 		t.Logf("answered after %s", time.Since(killed).Round(time.Millisecond))
-		if code := failureOf(a.message); code != "server.crashed" {
-			t.Errorf("the call ended with %q: %s", code, outcomeOf(a.message))
+		if code := rig.FailureOf(a.Message); code != "server.crashed" {
+			t.Errorf("the call ended with %q: %s", code, outcomeOf(a.Message))
 		}
 	case <-time.After(answeredWithin):
 		t.Fatal("the call was not answered")
@@ -69,19 +70,19 @@ func checkCrashed(t *testing.T, call <-chan answered) {
 
 // clinging are servers that don't go by themselves when garra is gone, each in
 // another way.
-func clinging(h *home) map[string]entry {
+func clinging(h *rig.Home) map[string]rig.Entry {
 	self, args := misbehave.Command("--ignore-eof", "--ignore-term")
-	shell := func(script string) entry {
-		return entry{"command": "sh", "args": append([]string{"-c", script, self}, args...)}
+	shell := func(script string) rig.Entry {
+		return rig.Entry{"command": "sh", "args": append([]string{"-c", script, self}, args...)}
 	}
-	return map[string]entry{
-		"stays":    misbehaving("--ignore-eof", "--ignore-term"),
-		"forks":    misbehaving("--fork-worker", h.path("worker"), "--setsid-worker", h.path("session")),
+	return map[string]rig.Entry{
+		"stays":    rig.Misbehaving("--ignore-eof", "--ignore-term"),
+		"forks":    rig.Misbehaving("--fork-worker", h.Path("worker"), "--setsid-worker", h.Path("session")),
 		"shell":    shell(`exec 3<&0; "$0" "$@" <&3 & wait`),
 		"session":  {"command": "setsid", "args": append([]string{"--wait", self}, args...)},
 		"detached": shell(`(setsid sleep 1000 >/dev/null 2>&1 &); exec "$0" "$@"`),
 		"twice":    shell(`((sleep 1000 >/dev/null 2>&1 &) &); exec "$0" "$@"`),
-		"npx":      npx(h.t, "@modelcontextprotocol/server-memory@2026.8.31"),
+		"npx":      rig.Npx(h.T, "@modelcontextprotocol/server-memory@2026.8.31"),
 	}
 }
 
@@ -91,31 +92,31 @@ func TestKilledGateway(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Fatal(err)
 	}
-	h := newHome(t)
+	h := rig.NewHome(t)
 	entries := clinging(h)
-	h.configure(entries)
-	g := h.serve()
+	h.Configure(entries)
+	g := h.Serve()
 	for name := range entries {
-		g.ready(name)
+		g.Ready(name)
 	}
-	below := descendants(g.pid)
+	below := rig.Descendants(g.PID)
 	if least := 2*len(entries) + 8; len(below) < least {
 		t.Errorf("%d processes run, not %d: %v", len(below), least, below)
 	}
 
-	g.signal(syscall.SIGKILL)
+	g.Signal(syscall.SIGKILL)
 	killed := time.Now()
 
-	eventually(t, promptly, "nothing of the servers is left", func() bool {
-		return len(survivors(below)) == 0 && len(processesOf(h.dir)) == 0
+	rig.Eventually(t, rig.Promptly, "nothing of the servers is left", func() bool {
+		return len(rig.Survivors(below)) == 0 && len(rig.ProcessesOf(h.Dir)) == 0
 	})
 	t.Logf("gone after %s", time.Since(killed).Round(time.Millisecond))
 
-	next := h.serve()
+	next := h.Serve()
 	for name := range entries {
-		next.ready(name)
+		next.Ready(name)
 	}
-	if next.readRunFile().PID != next.pid || next.socket != g.socket {
-		t.Errorf("run.json of the new gateway: %+v", next.readRunFile())
+	if next.ReadRunFile().PID != next.PID || next.Socket != g.Socket {
+		t.Errorf("run.json of the new gateway: %+v", next.ReadRunFile())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/garraia/garra/protocol"
+	"github.com/garraia/garra/test/rig"
 )
 
 // What a model would ask for in its own words, and the tools of the pinned
@@ -47,26 +48,26 @@ func wishes() map[string][]string {
 // and measures what the list costs without it and with it.
 func TestToolSearch(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	entries := make(map[string]entry)
+	h := rig.NewHome(t)
+	entries := make(map[string]rig.Entry)
 	for _, s := range answering(t, h) {
-		entries[s.Name] = entry{"command": s.Command, "args": s.Args, "env": s.Env, "cwd": h.path("work")}
+		entries[s.Name] = rig.Entry{"command": s.Command, "args": s.Args, "env": s.Env, "cwd": h.Path("work")}
 	}
-	h.configure(entries)
-	g := h.serve()
+	h.Configure(entries)
+	g := h.Serve()
 	for name := range entries {
-		g.ready(name)
+		g.Ready(name)
 	}
-	c := g.connect("")
-	complete := len(c.request("tools/list", `{}`).Result)
-	h.write("config.yml", "tools: search\n")
-	eventually(t, patience, "the tools are searched", func() bool { return len(c.tools()) == 2 })
-	searched := len(c.request("tools/list", `{}`).Result)
+	c := g.Connect("")
+	complete := len(c.Request("tools/list", `{}`).Result)
+	h.Write("config.yml", "tools: search\n")
+	rig.Eventually(t, rig.Patience, "the tools are searched", func() bool { return len(c.Tools()) == 2 })
+	searched := len(c.Request("tools/list", `{}`).Result)
 
 	first, top, answers := 0, 0, 0
 	for wish, tools := range wishes() {
 		query, _ := json.Marshal(map[string]any{"query": wish, "limit": 5}) // of text and a number
-		text := c.text("find_tool", string(query))
+		text := c.Text("find_tool", string(query))
 		answers += len(text)
 		var found struct{ Tools []struct{ Name string } }
 		if err := json.Unmarshal([]byte(text), &found); err != nil {
@@ -98,8 +99,8 @@ func TestToolSearch(t *testing.T) {
 	if top*10 < all*9 {
 		t.Errorf("fewer than nine in ten wishes are found")
 	}
-	m := c.call("call_tool", `{"name":"everything__echo","arguments":{"message":"found"}}`)
-	if text, ok := textOf(m); !ok || text != "Echo: found" {
+	m := c.Call("call_tool", `{"name":"everything__echo","arguments":{"message":"found"}}`)
+	if text, ok := rig.TextOf(m); !ok || text != "Echo: found" {
 		t.Errorf("calling what was found: %s", protocol.Raw(m.Result))
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/garraia/garra/test/rig"
 )
 
 // TestTour has the same client program, made with the Go SDK and with the
@@ -29,27 +31,27 @@ import (
 // with what one of the handshake era gets directly.
 func TestTour(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
-	fixture, tour := h.path("everything-server"), h.path("tour")
+	h := rig.NewHome(t)
+	fixture, tour := h.Path("everything-server"), h.Path("tour")
 	for file, source := range map[string]string{fixture: everythingServer, tour: "../clients/tour"} {
-		if built := run(t, exec.CommandContext(t.Context(), "go", "build", "-o", file, source)); built.code != 0 {
-			t.Fatalf("building %s: %s", source, built.stderr)
+		if built := rig.Run(t, exec.CommandContext(t.Context(), "go", "build", "-o", file, source)); built.Code != 0 {
+			t.Fatalf("building %s: %s", source, built.Stderr)
 		}
 	}
-	reference := absolute(t, serversFolder, "node_modules", ".bin", "mcp-server-everything")
-	h.configure(map[string]entry{
+	reference := rig.Absolute(t, rig.ServersFolder, "node_modules", ".bin", "mcp-server-everything")
+	h.Configure(map[string]rig.Entry{
 		"fixture":    {"command": fixture, "forwardRoots": true},
 		"everything": {"command": reference, "forwardRoots": true},
 		"modern":     {"command": fixture, "forwardRoots": true, "protocolEra": "modern"},
 	})
-	g := h.serve("--no-auth")
-	g.ready("fixture", "everything", "modern")
+	g := h.Serve("--no-auth")
+	g.Ready("fixture", "everything", "modern")
 
 	greeted, stateless := serveFixture(t, h, fixture, "-stateless=false"), serveFixture(t, h, fixture)
 	everything := serveReference(t, h, reference)
 	programs := map[string][]string{
 		"go":         {tour},
-		"typescript": {"node", absolute(t, clientsFolder, "tour", "tour.mjs")},
+		"typescript": {"node", rig.Absolute(t, rig.ClientsFolder, "tour", "tour.mjs")},
 	}
 	for _, sdk := range slices.Sorted(maps.Keys(programs)) { // one after the other: roots are those of one client
 		for _, j := range []journey{
@@ -61,7 +63,7 @@ func TestTour(t *testing.T) {
 		} {
 			t.Run(sdk+"/"+j.server+"/"+j.era, func(t *testing.T) {
 				direct := travel(t, h, programs[sdk], j, true)
-				j.compare(t, direct, travel(t, h, programs[sdk], j.through(g.url("")), false), sdk)
+				j.compare(t, direct, travel(t, h, programs[sdk], j.through(g.URL("")), false), sdk)
 			})
 		}
 	}
@@ -95,20 +97,20 @@ func (s stage) String() string {
 
 // travel runs the program and returns what it printed, without what steps are
 // made in one of the compared eras alone.
-func travel(t *testing.T, h *home, program []string, j journey, direct bool) []stage {
+func travel(t *testing.T, h *rig.Home, program []string, j journey, direct bool) []stage {
 	t.Helper()
 	era, prefix := j.era, j.server+"__"
 	if direct {
 		era, prefix = j.directEra, ""
 	}
 	args := append(slices.Clone(program[1:]), "-url", j.url, "-era", era, "-prefix", prefix,
-		"-steps", absolute(t, clientsFolder, "tour", j.steps+".json"))
-	out := run(t, h.program(program[0], args...))
-	if out.code != 0 {
-		t.Fatalf("%s %q: code %d\n%s%s", program[0], args, out.code, out.stdout, out.stderr)
+		"-steps", rig.Absolute(t, rig.ClientsFolder, "tour", j.steps+".json"))
+	out := rig.Run(t, h.Program(program[0], args...))
+	if out.Code != 0 {
+		t.Fatalf("%s %q: code %d\n%s%s", program[0], args, out.Code, out.Stdout, out.Stderr)
 	}
 	var stages []stage
-	for line := range strings.Lines(out.stdout) {
+	for line := range strings.Lines(out.Stdout) {
 		var s stage
 		if err := json.Unmarshal([]byte(line), &s); err != nil {
 			t.Fatalf("%v in %s", err, line)
@@ -325,7 +327,7 @@ func (j journey) unlogged(log []any) []any {
 }
 
 // serveReference runs the reference server over HTTP until the end of the test.
-func serveReference(t *testing.T, h *home, path string) (url string) {
+func serveReference(t *testing.T, h *rig.Home, path string) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -333,7 +335,7 @@ func serveReference(t *testing.T, h *home, path string) (url string) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	cmd := h.program(path, "streamableHttp")
+	cmd := h.Program(path, "streamableHttp")
 	cmd.Env = append(cmd.Env, fmt.Sprintf("PORT=%d", port))
 	cmd.Stderr = new(bytes.Buffer)
 	if err := cmd.Start(); err != nil {
@@ -344,7 +346,7 @@ func serveReference(t *testing.T, h *home, path string) (url string) {
 		_ = cmd.Wait()         // killed
 	})
 	url = fmt.Sprintf("http://127.0.0.1:%d/mcp", port)
-	eventually(t, patience, "the reference server listens", func() bool {
+	rig.Eventually(t, rig.Patience, "the reference server listens", func() bool {
 		response, err := http.Get(url)
 		if err == nil {
 			response.Body.Close()

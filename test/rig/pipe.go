@@ -2,7 +2,7 @@
 
 //go:build e2e
 
-package e2e
+package rig
 
 import (
 	"errors"
@@ -17,15 +17,15 @@ import (
 	"github.com/garraia/garra/protocol"
 )
 
-// errEnded is the error of a request whose answer can't come any more.
-var errEnded = errors.New("the other side ended before it answered")
+// ErrEnded is the error of a request whose answer can't come any more.
+var ErrEnded = errors.New("the other side ended before it answered")
 
-// A pipe is a conversation over the standard input and output of a process.
-type pipe struct {
+// A Pipe is a conversation over the standard input and output of a process.
+type Pipe struct {
 	in     io.WriteCloser
 	cmd    *exec.Cmd
-	ended  chan struct{} // closed when its output has ended
-	stderr *transcript
+	Ended  chan struct{} // closed when its output has ended
+	Stderr *Transcript
 
 	mu      sync.Mutex // guards all below, and writing
 	last    uint64
@@ -35,28 +35,28 @@ type pipe struct {
 	noise   []string                                // lines that were none
 }
 
-// startPipe starts a process to talk to. It is killed at the end of the test if
+// StartPipe starts a process to talk to. It is killed at the end of the test if
 // nobody hung up before.
-func startPipe(t testing.TB, cmd *exec.Cmd) *pipe {
+func StartPipe(t testing.TB, cmd *exec.Cmd) *Pipe {
 	t.Helper()
-	p, err := newPipe(cmd)
+	p, err := NewPipe(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
 			_ = cmd.Process.Kill() // gone is as good
-			<-p.ended
+			<-p.Ended
 			_ = cmd.Wait() // killed
 		}
 	})
 	return p
 }
 
-// newPipe starts a process to talk to, until somebody hangs up.
-func newPipe(cmd *exec.Cmd) (*pipe, error) {
-	p := &pipe{
-		cmd: cmd, ended: make(chan struct{}), stderr: &transcript{},
+// NewPipe starts a process to talk to, until somebody hangs up.
+func NewPipe(cmd *exec.Cmd) (*Pipe, error) {
+	p := &Pipe{
+		cmd: cmd, Ended: make(chan struct{}), Stderr: &Transcript{},
 		answers: make(map[protocol.ID]chan *protocol.Message), noted: make(map[protocol.ID]func(*protocol.Message)),
 	}
 	out, err := cmd.StdoutPipe()
@@ -66,7 +66,7 @@ func newPipe(cmd *exec.Cmd) (*pipe, error) {
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	cmd.Stderr = p.stderr
+	cmd.Stderr = p.Stderr
 	cmd.WaitDelay = time.Second // a grandchild may hold the pipes
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func newPipe(cmd *exec.Cmd) (*pipe, error) {
 }
 
 // read takes messages until there are no more.
-func (p *pipe) read(out io.Reader) {
-	defer close(p.ended)
+func (p *Pipe) read(out io.Reader) {
+	defer close(p.Ended)
 	frames := protocol.NewReader(out, 0)
 	for {
 		frame, err := frames.Next()
@@ -88,7 +88,7 @@ func (p *pipe) read(out io.Reader) {
 	}
 }
 
-func (p *pipe) take(frame []byte) {
+func (p *Pipe) take(frame []byte) {
 	m, err := protocol.Parse(frame)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,21 +114,21 @@ func (p *pipe) take(frame []byte) {
 	p.lines++
 }
 
-// ask implements conversation.
-func (p *pipe) ask(method, params string, noted func()) (*protocol.Message, error) {
+// Ask implements conversation.
+func (p *Pipe) Ask(method, params string, noted func()) (*protocol.Message, error) {
 	var each func(*protocol.Message)
 	if noted != nil {
 		each = func(*protocol.Message) { noted() }
 	}
-	_, answer, err := p.begin(method, params, each)
+	_, answer, err := p.Begin(method, params, each)
 	if err != nil {
 		return nil, err
 	}
 	return p.await(method, answer)
 }
 
-// begin sends a request, whose answer comes to the channel.
-func (p *pipe) begin(method, params string, noted func(*protocol.Message)) (
+// Begin sends a request, whose answer comes to the channel.
+func (p *Pipe) Begin(method, params string, noted func(*protocol.Message)) (
 	id protocol.ID, answer chan *protocol.Message, err error,
 ) {
 	answer = make(chan *protocol.Message, 1)
@@ -144,8 +144,8 @@ func (p *pipe) begin(method, params string, noted func(*protocol.Message)) (
 	return id, answer, err
 }
 
-// forget is for a request that will not be answered. If it is, that is noise.
-func (p *pipe) forget(id protocol.ID) {
+// Forget is for a request that will not be answered. If it is, that is noise.
+func (p *Pipe) Forget(id protocol.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.answers, id)
@@ -153,52 +153,52 @@ func (p *pipe) forget(id protocol.ID) {
 }
 
 // await waits for the answer to a request.
-func (p *pipe) await(method string, answer <-chan *protocol.Message) (*protocol.Message, error) {
+func (p *Pipe) await(method string, answer <-chan *protocol.Message) (*protocol.Message, error) {
 	select {
 	case m := <-answer:
 		return m, nil
-	case <-p.ended:
-	case <-time.After(patience):
-		return nil, fmt.Errorf("%s: no answer within %s", method, patience)
+	case <-p.Ended:
+	case <-time.After(Patience):
+		return nil, fmt.Errorf("%s: no answer within %s", method, Patience)
 	}
 	select {
 	case m := <-answer: // it was the last thing that came
 		return m, nil
 	default:
-		return nil, fmt.Errorf("%s: %w; standard error:\n%s", method, errEnded, p.stderr)
+		return nil, fmt.Errorf("%s: %w; standard error:\n%s", method, ErrEnded, p.Stderr)
 	}
 }
 
-// tell implements conversation.
-func (p *pipe) tell(method, params string) error {
+// Tell implements conversation.
+func (p *Pipe) Tell(method, params string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","method":%q,"params":%s}`+"\n", method, params)
 	return err
 }
 
-// hangUp implements conversation: it closes the process's input and waits for
+// HangUp implements conversation: it closes the process's input and waits for
 // its end.
-func (p *pipe) hangUp() error {
+func (p *Pipe) HangUp() error {
 	p.in.Close()
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 		return p.cmd.Wait()
-	case <-time.After(patience):
-		return fmt.Errorf("%q is still there %s after the end of its input", p.cmd.Args, patience)
+	case <-time.After(Patience):
+		return fmt.Errorf("%q is still there %s after the end of its input", p.cmd.Args, Patience)
 	}
 }
 
-// heard returns how many messages came, and what was none.
-func (p *pipe) heard() (messages int, noise []string) {
+// Heard returns how many messages came, and what was none.
+func (p *Pipe) Heard() (messages int, noise []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lines, slices.Clone(p.noise)
 }
 
-// stdio starts `garra stdio` and makes the handshake.
-func (h *home) stdio(flags ...string) (*client, *pipe) {
-	h.t.Helper()
-	p := startPipe(h.t, h.command(append([]string{"stdio"}, flags...)...))
-	return greet(h.t, p), p
+// Stdio starts `garra stdio` and makes the handshake.
+func (h *Home) Stdio(flags ...string) (*Client, *Pipe) {
+	h.T.Helper()
+	p := StartPipe(h.T, h.Command(append([]string{"stdio"}, flags...)...))
+	return Greet(h.T, p), p
 }

@@ -2,7 +2,7 @@
 
 //go:build e2e
 
-package e2e
+package rig
 
 import (
 	"bufio"
@@ -19,30 +19,31 @@ import (
 	"github.com/garraia/garra/protocol"
 )
 
-// A web is a conversation over streamable HTTP (MCP specification,
+// A Web is a conversation over streamable HTTP (MCP specification,
 // "Transports"), without a stream of its own.
-type web struct {
-	url, token string
-	client     *http.Client
+type Web struct {
+	URL, Token string
+	Client     *http.Client
 	session    string
-	last       atomic.Uint64
+	Last       atomic.Uint64
 }
 
-// connect opens a session on the endpoint of one server, or of all when server
+// Connect opens a session on the endpoint of one server, or of all when server
 // is empty, and makes the handshake.
-func (g *gateway) connect(server string) *client {
-	g.t.Helper()
-	return greet(g.t, newWeb(g.url(server), g.token()))
+func (g *Gateway) Connect(server string) *Client {
+	g.T.Helper()
+	return Greet(g.T, NewWeb(g.URL(server), g.Token()))
 }
 
-func newWeb(url, token string) *web {
-	return &web{url: url, token: token, client: &http.Client{Transport: &http.Transport{}}}
+// NewWeb returns a conversation with an endpoint, before its handshake.
+func NewWeb(url, token string) *Web {
+	return &Web{URL: url, Token: token, Client: &http.Client{Transport: &http.Transport{}}}
 }
 
-// ask implements conversation.
-func (w *web) ask(method, params string, noted func()) (*protocol.Message, error) {
-	id := protocol.NumberID(w.last.Add(1))
-	response, err := w.post(protocol.NewRequest(id, method, protocol.Raw(params)))
+// Ask implements conversation.
+func (w *Web) Ask(method, params string, noted func()) (*protocol.Message, error) {
+	id := protocol.NumberID(w.Last.Add(1))
+	response, err := w.Post(protocol.NewRequest(id, method, protocol.Raw(params)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
@@ -50,16 +51,16 @@ func (w *web) ask(method, params string, noted func()) (*protocol.Message, error
 	if session := response.Header.Get("Mcp-Session-Id"); session != "" {
 		w.session = session // of the answer to initialize, before anything else is asked
 	}
-	m, err := readAnswer(response, id, noted)
+	m, err := ReadAnswer(response, id, noted)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", method, response.Status, err)
 	}
 	return m, nil
 }
 
-// tell implements conversation.
-func (w *web) tell(method, params string) error {
-	response, err := w.post(protocol.NewNotification(method, protocol.Raw(params)))
+// Tell implements conversation.
+func (w *Web) Tell(method, params string) error {
+	response, err := w.Post(protocol.NewNotification(method, protocol.Raw(params)))
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
@@ -70,10 +71,10 @@ func (w *web) tell(method, params string) error {
 	return nil
 }
 
-// hangUp implements conversation: it ends the session.
-func (w *web) hangUp() error {
-	defer w.client.CloseIdleConnections()
-	response, err := w.send(http.MethodDelete, nil)
+// HangUp implements conversation: it ends the session.
+func (w *Web) HangUp() error {
+	defer w.Client.CloseIdleConnections()
+	response, err := w.Send(http.MethodDelete, nil)
 	if err != nil {
 		return err
 	}
@@ -84,22 +85,23 @@ func (w *web) hangUp() error {
 	return nil
 }
 
-func (w *web) post(m *protocol.Message) (*http.Response, error) {
-	return w.send(http.MethodPost, m.Append(nil))
+// Post sends one message. The caller closes the body.
+func (w *Web) Post(m *protocol.Message) (*http.Response, error) {
+	return w.Send(http.MethodPost, m.Append(nil))
 }
 
-// send makes an HTTP request, with a bound on the whole of it. headers are names
+// Send makes an HTTP request, with a bound on the whole of it. headers are names
 // and values.
-func (w *web) send(method string, body []byte, headers ...string) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	request, err := http.NewRequestWithContext(ctx, method, w.url, bytes.NewReader(body))
+func (w *Web) Send(method string, body []byte, headers ...string) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	request, err := http.NewRequestWithContext(ctx, method, w.URL, bytes.NewReader(body))
 	if err != nil {
 		cancel()
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, text/event-stream")
-	request.Header.Set("Authorization", "Bearer "+w.token)
+	request.Header.Set("Authorization", "Bearer "+w.Token)
 	if w.session != "" {
 		request.Header.Set("Mcp-Session-Id", w.session)
 		request.Header.Set("Mcp-Protocol-Version", "2025-11-25")
@@ -107,7 +109,7 @@ func (w *web) send(method string, body []byte, headers ...string) (*http.Respons
 	for pair := range slices.Chunk(headers, 2) {
 		request.Header.Set(pair[0], pair[1])
 	}
-	response, err := w.client.Do(request)
+	response, err := w.Client.Do(request)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -127,9 +129,9 @@ func (b *boundedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// readAnswer finds the answer to a request in a body that is one message or a
+// ReadAnswer finds the answer to a request in a body that is one message or a
 // stream of events.
-func readAnswer(response *http.Response, id protocol.ID, noted func()) (*protocol.Message, error) {
+func ReadAnswer(response *http.Response, id protocol.ID, noted func()) (*protocol.Message, error) {
 	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
 		body, err := io.ReadAll(response.Body)
 		if err != nil {
@@ -148,7 +150,7 @@ func readAnswer(response *http.Response, id protocol.ID, noted func()) (*protoco
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			err = errEnded
+			err = ErrEnded
 		}
 		if err != nil {
 			return nil, err
