@@ -22,10 +22,14 @@
 //	--exit-code N          0 unless told
 //	--spin                 burns a core and never reads
 //	--alloc MB             takes that much memory and keeps it
+//	--leak MB              takes that much more every 10 ms
 //	--env-dump FILE        writes its environment, NUL-terminated entries
+//	--note-start FILE      appends its id to FILE, a line for each start
 //	--stderr-flood N       writes N bytes on stderr before it reads; -1: forever, beside it
+//	--stderr-endless       writes on stderr forever, without a line end
 //	--fork-worker FILE     starts a child that never ends, writes its id to FILE
 //	--setsid-worker FILE   the same in a session of its own
+//	--zombies N            starts N children that end at once, and waits for none
 //
 // The handshake:
 //
@@ -36,6 +40,9 @@
 //	--caps JSON            its capabilities
 //	--instructions TEXT    its instructions
 //	--stop-reading-stdin   reads nothing after initialize
+//	--storm METHOD         sends that notification without end after initialize
+//	--storm-params JSON    with these parameters
+//	--ask-storm METHOD     the same with a request, waiting for no answer
 //	--hang-on METHOD       never answers this one
 //	--silent-on-unknown    doesn't answer unknown methods (server/discover is one)
 //	--exit-on-unknown      exits with 1 on an unknown method
@@ -52,6 +59,7 @@
 //	--scalar-line            the line 42 before it
 //	--stderr-before-reply N  N bytes on stderr before it
 //	--crlf                   blanks and CR LF at its end, and an empty line after it
+//	--drip DURATION          one byte at a time, so long apart
 //
 // Answers to tools/call:
 //
@@ -83,8 +91,11 @@
 //	crash {code}           exits without an answer
 //	kill_self              the same by SIGKILL
 //	answer_and_exit {code} the answer is the last thing it does
+//	half_answer {code}     exits in the middle of its answer
 //	close_stdout           closes stdout and lives on
 //	close_stdin            closes stdin, which is the end of its input
+//	stop_self              stops itself by SIGSTOP, after its answer
+//	open_files {n}         opens as many files and keeps them
 //	env                    its environment, a line each
 //	backwards_env          the value of the variable name, backwards
 //	say_stderr             writes a line to standard error
@@ -103,6 +114,9 @@
 //	log {level, text}      sends notifications/message
 //	params                 the params of the call itself
 //	heard                  the methods of the requests so far, but for tools/call
+//	ask_twice              two requests to the client with the same id, waiting for none
+//	deep {n}               a result with arrays n deep
+//	invalid_utf8           a text that is none
 //	say {line}             sends that line, with its id for $id, instead of an answer
 //	weird                  a result that a typed proxy damages
 //	bad_json, truncated_line, array_line, null_id_error

@@ -4,6 +4,7 @@ package misbehave
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,8 +16,12 @@ import (
 // selector is the first argument by which Main knows that it is to serve.
 const selector = "garra-misbehave"
 
-// idle is the only flag of the workers that the server starts.
-const idle = "--idle"
+// The only flags of the workers that the server starts: one that never ends, and one
+// that ends at once.
+const (
+	idle  = "--idle"
+	brief = "--brief"
+)
 
 // Command returns the file and the arguments, argv[0] not included, that start
 // the server with some flags: the running test binary, whose TestMain calls
@@ -38,6 +43,9 @@ func Main() {
 	if len(os.Args) == 3 && os.Args[2] == idle {
 		forever()
 	}
+	if len(os.Args) == 3 && os.Args[2] == brief {
+		exit(0)
+	}
 	opts, err := parseOptions(os.Args[2:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "misbehave:", err)
@@ -53,6 +61,9 @@ func Main() {
 
 // begin does what the flags say of the time before the first message.
 func begin(opts *options) error {
+	if err := noteStart(opts.noteStart); err != nil {
+		return err
+	}
 	if opts.exitAtStart {
 		exit(opts.exitCode)
 	}
@@ -76,6 +87,9 @@ func begin(opts *options) error {
 	if err := startWorker(opts.setsidWorker, true); err != nil {
 		return err
 	}
+	if err := startZombies(opts.zombies); err != nil {
+		return err
+	}
 	if opts.spin {
 		spin()
 	}
@@ -88,6 +102,19 @@ const traceback = `Traceback (most recent call last):
     import mcp
 ModuleNotFoundError: No module named 'mcp'
 `
+
+// noteStart appends this process's id to a file.
+func noteStart(file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, os.Getpid())
+	return errors.Join(err, f.Close())
+}
 
 func dumpEnv(file string) error {
 	if file == "" {

@@ -12,18 +12,22 @@ import (
 
 // options are the flags; the package comment says what each does.
 type options struct {
-	banner       string
-	bom          bool
-	exitAtStart  bool
-	traceback    bool
-	exitAfter    time.Duration
-	exitCode     int
-	spin         bool
-	alloc        int
-	envDump      string
-	stderrFlood  int
-	forkWorker   string
-	setsidWorker string
+	banner        string
+	bom           bool
+	exitAtStart   bool
+	traceback     bool
+	exitAfter     time.Duration
+	exitCode      int
+	spin          bool
+	alloc         int
+	leak          int
+	noteStart     string
+	envDump       string
+	stderrFlood   int
+	stderrEndless bool
+	zombies       int
+	forkWorker    string
+	setsidWorker  string
 
 	slowInit        time.Duration
 	neverInit       bool
@@ -32,6 +36,9 @@ type options struct {
 	caps            string
 	instructions    string
 	stopReading     bool
+	storm           string
+	stormParams     string
+	askStorm        string
 	hangOn          string
 	silentOnUnknown bool
 	exitOnUnknown   bool
@@ -44,6 +51,7 @@ type options struct {
 	scalarLine  bool
 	stderrReply int
 	crlf        bool
+	drip        time.Duration
 
 	callWithoutID  bool
 	answerTwice    bool
@@ -81,8 +89,12 @@ func (o *options) lifeFlags(set *flag.FlagSet) {
 	set.IntVar(&o.exitCode, "exit-code", 0, "")
 	set.BoolVar(&o.spin, "spin", false, "")
 	set.IntVar(&o.alloc, "alloc", 0, "")
+	set.IntVar(&o.leak, "leak", 0, "")
+	set.StringVar(&o.noteStart, "note-start", "", "")
 	set.StringVar(&o.envDump, "env-dump", "", "")
 	set.IntVar(&o.stderrFlood, "stderr-flood", 0, "")
+	set.BoolVar(&o.stderrEndless, "stderr-endless", false, "")
+	set.IntVar(&o.zombies, "zombies", 0, "")
 	set.StringVar(&o.forkWorker, "fork-worker", "", "")
 	set.StringVar(&o.setsidWorker, "setsid-worker", "", "")
 	set.BoolVar(&o.ignoreEOF, "ignore-eof", false, "")
@@ -99,6 +111,9 @@ func (o *options) wireFlags(set *flag.FlagSet) {
 	set.StringVar(&o.caps, "caps", defaultCaps, "")
 	set.StringVar(&o.instructions, "instructions", "", "")
 	set.BoolVar(&o.stopReading, "stop-reading-stdin", false, "")
+	set.StringVar(&o.storm, "storm", "", "")
+	set.StringVar(&o.stormParams, "storm-params", "{}", "")
+	set.StringVar(&o.askStorm, "ask-storm", "", "")
 	set.StringVar(&o.hangOn, "hang-on", "", "")
 	set.BoolVar(&o.silentOnUnknown, "silent-on-unknown", false, "")
 	set.BoolVar(&o.exitOnUnknown, "exit-on-unknown", false, "")
@@ -106,6 +121,7 @@ func (o *options) wireFlags(set *flag.FlagSet) {
 	set.BoolVar(&o.scalarLine, "scalar-line", false, "")
 	set.IntVar(&o.stderrReply, "stderr-before-reply", 0, "")
 	set.BoolVar(&o.crlf, "crlf", false, "")
+	set.DurationVar(&o.drip, "drip", 0, "")
 	set.BoolVar(&o.callWithoutID, "call-without-id", false, "")
 	set.BoolVar(&o.answerTwice, "answer-twice", false, "")
 	set.BoolVar(&o.wrongID, "wrong-id", false, "")
@@ -137,6 +153,8 @@ func parseOptions(args []string) (*options, error) {
 		return nil, fmt.Errorf("reading the flags: unexpected %q", set.Arg(0))
 	case !json.Valid([]byte(o.caps)):
 		return nil, fmt.Errorf("reading the flags: --caps is no JSON: %q", o.caps)
+	case !json.Valid([]byte(o.stormParams)):
+		return nil, fmt.Errorf("reading the flags: --storm-params is no JSON: %q", o.stormParams)
 	case o.pages > 0 && o.pageSize <= 0:
 		return nil, fmt.Errorf("reading the flags: --pages needs --page-size")
 	}

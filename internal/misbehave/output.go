@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 )
 
 // An output is where the server writes, and where most flags take effect. Its
@@ -28,6 +29,13 @@ func (o *output) begin() {
 	}
 	if o.opts.banner != "" {
 		o.write(o.opts.banner + "\n")
+	}
+	if o.opts.stderrEndless {
+		go func() { // ends with the process, which nobody is to wait for
+			for {
+				_, _ = io.WriteString(o.stderr, strings.Repeat("z", 64<<10))
+			}
+		}()
 	}
 	switch n := o.opts.stderrFlood; {
 	case n > 0:
@@ -76,7 +84,33 @@ func (o *output) answer(line string) {
 func (o *output) write(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, _ = io.WriteString(o.stdout, text)
+	if o.opts.drip == 0 {
+		_, _ = io.WriteString(o.stdout, text)
+		return
+	}
+	for i := range len(text) {
+		time.Sleep(o.opts.drip)
+		_, _ = io.WriteString(o.stdout, text[i:i+1])
+	}
+}
+
+// half writes the first half of an answer.
+func (o *output) half(id json.RawMessage, result string) {
+	line := `{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + result + `}`
+	o.write(line[:len(line)/2])
+}
+
+// storm sends messages without end: a notification, and a request, each unless it is
+// empty.
+func (o *output) storm(notification, params, request string) {
+	for n := 0; notification != "" || request != ""; n++ {
+		if notification != "" {
+			o.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":%s,"params":%s}`, encode(notification), params))
+		}
+		if request != "" {
+			o.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"storm-%d","method":%s,"params":{}}`, n, encode(request)))
+		}
+	}
 }
 
 // flood writes n bytes without a newline, or forever when n is negative.

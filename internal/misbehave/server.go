@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 )
@@ -50,6 +51,7 @@ type server struct {
 	heard   []string                        // methods of requests
 	waiting map[string]chan json.RawMessage // for the client's progress, by token
 	ballast [][]byte                        // what alloc keeps
+	files   []*os.File                      // what open_files keeps
 }
 
 func newServer(opts *options, in io.Reader, out, stderr io.Writer) *server {
@@ -67,6 +69,9 @@ func newServer(opts *options, in io.Reader, out, stderr io.Writer) *server {
 // serve answers until the input ends.
 func (s *server) serve() {
 	s.keep(s.opts.alloc)
+	if s.opts.leak > 0 {
+		go s.leak() // ends with the process, which nobody is to wait for
+	}
 	s.out.begin()
 	for {
 		line, err := s.in.ReadBytes('\n')
@@ -182,6 +187,7 @@ func (s *server) initialize(m *message) {
 		Instructions:    s.opts.instructions,
 	}
 	s.out.reply(m.ID, encode(result))
+	go s.out.storm(s.opts.storm, s.opts.stormParams, s.opts.askStorm) // ends with the process, likewise
 	if s.opts.stopReading {
 		forever()
 	}
@@ -211,4 +217,12 @@ func (s *server) keep(megabytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ballast = append(s.ballast, block)
+}
+
+// leak takes memory without end.
+func (s *server) leak() {
+	for {
+		s.keep(s.opts.leak)
+		time.Sleep(10 * time.Millisecond)
+	}
 }

@@ -107,7 +107,7 @@ func TestToolListFlags(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	c := start(t, "--page-size", "8", "--pages", "5")
+	c := start(t, "--page-size", "8", "--pages", "6")
 	var all []string
 	pages := 0
 	for cursor := ""; pages == 0 || cursor != ""; pages++ {
@@ -119,8 +119,8 @@ func TestPages(t *testing.T) {
 		all = append(all, page...)
 	}
 	slices.Sort(all)
-	if pages != 5 || len(slices.Compact(all)) != 40 {
-		t.Errorf("%d pages, %d different tools; want 5 and 40", pages, len(all))
+	if pages != 6 || len(slices.Compact(all)) != 48 {
+		t.Errorf("%d pages, %d different tools; want 6 and 48", pages, len(all))
 	}
 }
 

@@ -35,8 +35,11 @@ func tools() []*tool {
 		{name: "crash", schema: object("code"), serial: true, run: crash},
 		{name: "kill_self", schema: object(), serial: true, run: killSelf},
 		{name: "answer_and_exit", schema: object("code"), serial: true, run: answerAndExit},
+		{name: "half_answer", schema: object("code"), serial: true, run: halfAnswer},
 		{name: "close_stdout", schema: object(), serial: true, run: closeStdout},
 		{name: "close_stdin", schema: object(), serial: true, run: closeStdin},
+		{name: "stop_self", schema: object(), serial: true, run: stopSelf},
+		{name: "open_files", schema: object("n"), serial: true, run: openFiles},
 		{name: "env", schema: object(), run: env},
 		{name: "say_stderr", schema: object("text"), serial: true, run: sayStderr},
 		{name: "backwards_env", schema: object("name"), run: envBackwards},
@@ -54,6 +57,9 @@ func tools() []*tool {
 		{name: "params", schema: object(), run: func(c *call) string { return textResult(string(c.params)) }},
 		{name: "heard", schema: object(), serial: true, run: heard},
 		{name: "ask_flood", schema: object("method", "n"), serial: true, run: askFlood},
+		{name: "ask_twice", schema: object(), serial: true, run: askTwice},
+		{name: "deep", schema: object("n"), run: deep},
+		{name: "invalid_utf8", schema: object(), run: func(*call) string { return invalidUTF8 }},
 		{name: "emit", schema: object("method", "params"), serial: true, run: emit},
 		{name: "log", schema: object("level", "text"), serial: true, run: logMessage},
 		{name: "say", schema: object("line"), run: say},
@@ -92,6 +98,9 @@ const weird = `{"zeta":1,"structuredContent":{"z":9007199254740993,"y":184467440
 	`"annotations":{"priority":0,"audience":["user"],"zz":true},"_meta":{"m":1.50}},` +
 	`{"type":"hologram","data":"?"},{"type":"resource","resource":{"uri":"test://empty","text":""}}],` +
 	`"_meta":{"vendor/key":{"b":2,"a":1}},"isError":false,"alpha":[]}`
+
+// invalidUTF8 is a result that is no text in UTF-8, and so no JSON.
+const invalidUTF8 = "{\"content\":[{\"type\":\"text\",\"text\":\"\xff\xfe\"}]}"
 
 func sleep(c *call) string {
 	select {
@@ -132,6 +141,33 @@ func killSelf(c *call) string {
 	}
 	forever() // the signal is on its way
 	return ""
+}
+
+// halfAnswer is an end in the middle of a frame.
+func halfAnswer(c *call) string {
+	c.out.half(c.id, textResult("this is cut"))
+	exit(c.number("code"))
+	return ""
+}
+
+// openFiles keeps files open, as one does that forgets to close them.
+func openFiles(c *call) string {
+	for i := range c.number("n") {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			return toolError(fmt.Sprintf("after %d: %v", i, err))
+		}
+		c.mu.Lock()
+		c.files = append(c.files, f)
+		c.mu.Unlock()
+	}
+	return textResult("open")
+}
+
+// deep returns arrays in arrays.
+func deep(c *call) string {
+	n := c.number("n")
+	return `{"content":[],"structuredContent":{"deep":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}}`
 }
 
 func closeStdout(*call) string {
@@ -253,6 +289,14 @@ func askFlood(c *call) string {
 	for i := range c.number("n") {
 		method := encode(c.text("method"))
 		c.out.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"flood-%d","method":%s,"params":{}}`, i, method))
+	}
+	return textResult("asked")
+}
+
+// askTwice asks two things under one id.
+func askTwice(c *call) string {
+	for range 2 {
+		c.out.send(`{"jsonrpc":"2.0","id":"twice","method":"elicitation/create","params":{"message":"?"}}`)
 	}
 	return textResult("asked")
 }

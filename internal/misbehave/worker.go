@@ -24,3 +24,18 @@ func startWorker(pidFile string, session bool) error {
 	}
 	return os.WriteFile(pidFile, []byte(strconv.Itoa(worker.Pid)+"\n"), 0o600)
 }
+
+// startZombies starts processes that end at once and waits for none.
+func startZombies(n int) error {
+	path, args := Command(brief)
+	for range n {
+		zombie, err := os.StartProcess(path, append([]string{path}, args...), new(os.ProcAttr))
+		if err != nil {
+			return fmt.Errorf("starting a zombie: %w", err)
+		}
+		if err := zombie.Release(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
