@@ -46,6 +46,7 @@ type Reader struct {
 	in     source
 	src    *bufio.Reader // of in
 	max    int64
+	cut    bool      // the last line ended with src
 	chunks sync.Pool // that no pile uses: most of what a large result costs is memory that was not used before
 }
 
@@ -88,12 +89,17 @@ func (s *source) unread(p []byte) { s.early = append(bytes.Clone(p), s.early...)
 func (r *Reader) Next() ([]byte, error) {
 	for {
 		line, err := r.line()
+		r.cut = len(line) > 0 && line[len(line)-1] != '\n'
 		line = trim(line)
 		if len(line) > 0 || err != nil {
 			return line, err
 		}
 	}
 }
+
+// Cut reports whether the last line that Next returned ended with the source, not with
+// a newline: its writer may have had more to say.
+func (r *Reader) Cut() bool { return r.cut }
 
 // line reads up to and including the next newline.
 func (r *Reader) line() ([]byte, error) {

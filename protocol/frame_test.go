@@ -76,6 +76,18 @@ func TestReaderFrames(t *testing.T) {
 	}
 }
 
+func TestReaderTellsWhatIsCut(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	for _, line := range []string{"{}", long} {
+		r := NewReader(strings.NewReader(line+"\n"+line), 0)
+		for _, cut := range []bool{false, true} {
+			if _, err := r.Next(); err != nil || r.Cut() != cut {
+				t.Errorf("%.10q: cut %v, %v", line, r.Cut(), err)
+			}
+		}
+	}
+}
+
 func TestReaderTellsRepliesFromRequests(t *testing.T) {
 	for in, reply := range map[string]bool{
 		`{"id":1,"result":"` + strings.Repeat("x", 300) + "\"}\n":                true,

@@ -201,6 +201,15 @@ func TestRunawayLine(t *testing.T) {
 	}
 }
 
+// A server that ends in the middle of an answer has crashed, whatever it said so far.
+func TestHalfAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.only(misbehaving())
+	_, err := s.Call(t.Context(), tool("half_answer", args{"code": 4}))
+	contains(t, failed(t, err, source.ServerCrashed).Message, "exit status 4")
+}
+
 // A line that lost its end takes the next message with it, and no more.
 func TestLostLineEnd(t *testing.T) {
 	t.Parallel()

@@ -63,6 +63,7 @@ type link struct {
 	notes    chan struct{}            // holds one token for each message that waits in post
 	life     Context                  // ends, with its cause, when the server can't be spoken to any more
 	end      context.CancelCauseFunc  // of life
+	cut      bool                     // the frame at hand is the begin of one; only the reading goroutine looks
 	read     chan struct{}            // closed when there is nothing more to read
 }
 
@@ -167,6 +168,7 @@ func (l *link) readAll() {
 		}
 		l.heard.Add(1)
 		l.owing.Store(false)
+		l.cut = frames.Cut()
 		l.take(frame)
 	}
 }
@@ -223,10 +225,11 @@ func (l *link) takeOne(frame []byte) {
 }
 
 // garbled takes a line that is no message: if it was to be an answer, the call
-// need not wait for a better one.
+// need not wait for a better one. What the server's end cut off says nothing: the end
+// answers the call.
 func (l *link) garbled(frame []byte, err error) {
 	id, answers := protocol.Peek(frame)
-	if n, isNumber := id.Number(); isNumber && answers {
+	if n, isNumber := id.Number(); isNumber && answers && !l.cut {
 		l.finish(n, reply{err: &source.Failure{
 			Code: source.ServerFailed, Server: l.server, Cause: err,
 			Message: fmt.Sprintf("the server's answer is no MCP message: %v", err),

@@ -75,6 +75,7 @@
 //	--page-size K          pages of K tools
 //	--pages N              as many tools more as N pages need
 //	--endless-cursor       every page has a next one, never the same cursor twice
+//	--cyclic-cursor        every page has the same next one
 //	--bad-schemas          tools bad_… with schemas that clients choke on
 //	--dup-tools            a second tool named echo
 //	--long-names           names of 70 and 128 characters, with dots, and invalid ones
@@ -88,6 +89,7 @@
 //	sleep_serial {ms}      the same, while nothing else is read
 //	hang                   never answers
 //	big {bytes}            that much text
+//	huge {bytes}           the same, sent while it is made
 //	crash {code}           exits without an answer
 //	kill_self              the same by SIGKILL
 //	answer_and_exit {code} the answer is the last thing it does

@@ -63,6 +63,7 @@ type options struct {
 	pageSize      int
 	pages         int
 	endlessCursor bool
+	cyclicCursor  bool
 	badSchemas    bool
 	dupTools      bool
 	longNames     bool
@@ -135,6 +136,7 @@ func (o *options) toolFlags(set *flag.FlagSet) {
 	set.IntVar(&o.pageSize, "page-size", 0, "")
 	set.IntVar(&o.pages, "pages", 0, "")
 	set.BoolVar(&o.endlessCursor, "endless-cursor", false, "")
+	set.BoolVar(&o.cyclicCursor, "cyclic-cursor", false, "")
 	set.BoolVar(&o.badSchemas, "bad-schemas", false, "")
 	set.BoolVar(&o.dupTools, "dup-tools", false, "")
 	set.BoolVar(&o.longNames, "long-names", false, "")

@@ -117,6 +117,21 @@ func (o *output) storm(notification, params, request string) {
 func (o *output) flood(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.fill(n)
+}
+
+// huge answers with a text of n bytes.
+func (o *output) huge(id json.RawMessage, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	begin, end, _ := strings.Cut(textResult("|"), "|")
+	_, _ = io.WriteString(o.stdout, `{"jsonrpc":"2.0","id":`+string(id)+`,"result":`+begin)
+	o.fill(n)
+	_, _ = io.WriteString(o.stdout, end+"}\n")
+}
+
+// fill writes n bytes, or forever when n is negative. The caller has locked mu.
+func (o *output) fill(n int) {
 	chunk := strings.Repeat("x", 64<<10)
 	for written := 0; n < 0 || written < n; written += len(chunk) {
 		if n >= 0 {

@@ -124,6 +124,15 @@ func TestPages(t *testing.T) {
 	}
 }
 
+func TestCyclicCursor(t *testing.T) {
+	c := start(t, "--cyclic-cursor", "--page-size", "2")
+	for _, cursor := range []string{"", "page-1", "page-1"} {
+		if names, next := c.toolNames(cursor); len(names) != 2 || next != "page-1" {
+			t.Errorf("%q, then %q", names, next)
+		}
+	}
+}
+
 func TestEndlessCursor(t *testing.T) {
 	c := start(t, "--endless-cursor", "--page-size", "2")
 	seen := map[string]bool{}

@@ -146,6 +146,9 @@ func (s *server) cut(cursor string) (from, to int, next string, err error) {
 			return 0, 0, "", fmt.Errorf("unknown cursor %q", cursor)
 		}
 	}
+	if s.opts.cyclicCursor {
+		return 0, min(size, len(s.tools)), "page-1", nil
+	}
 	if s.opts.endlessCursor {
 		return 0, min(size, len(s.tools)), fmt.Sprintf("page-%d", page+1), nil
 	}

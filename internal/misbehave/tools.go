@@ -32,6 +32,7 @@ func tools() []*tool {
 		{name: "sleep_serial", schema: object("ms"), serial: true, run: sleep},
 		{name: "hang", schema: object(), run: func(*call) string { return "" }},
 		{name: "big", schema: object("bytes"), run: big},
+		{name: "huge", schema: object("bytes"), serial: true, run: huge},
 		{name: "crash", schema: object("code"), serial: true, run: crash},
 		{name: "kill_self", schema: object(), serial: true, run: killSelf},
 		{name: "answer_and_exit", schema: object("code"), serial: true, run: answerAndExit},
@@ -113,6 +114,12 @@ func sleep(c *call) string {
 }
 
 func big(c *call) string { return textResult(strings.Repeat("b", c.number("bytes"))) }
+
+// huge is an answer that is never in memory as a whole.
+func huge(c *call) string {
+	c.out.huge(c.id, c.number("bytes"))
+	return ""
+}
 
 // say writes a line, in which $id is that of the request, instead of an answer.
 func say(c *call) string {

@@ -24,6 +24,7 @@ func TestToolsThatKeepState(t *testing.T) {
 		{"whoami", `{}`, "ada"},
 		{"pid", `{}`, strconv.Itoa(c.cmd.Process.Pid)},
 		{"alloc", `{"mb":1}`, "taken"},
+		{"huge", `{"bytes":100000}`, strings.Repeat("x", 100_000)},
 		{"big", `{"bytes":100000}`, strings.Repeat("b", 100_000)},
 	} {
 		if got := c.call(1, test.tool, test.args); got != test.want {
