@@ -214,7 +214,7 @@ func TestRestartIsolates(t *testing.T) {
 	checkIsolated(t, g, dropped)
 
 	pid := g.Server("heir").PID
-	h.Replace("mcp.json", rig.McpJSON(t, map[string]rig.Entry{"heir": heir.With("timeoutSecs", 59)}))
+	h.Replace("mcp.json", rig.MCPJSON(t, map[string]rig.Entry{"heir": heir.With("timeoutSecs", 59)}))
 	g.ReadyAnew("heir", pid)
 	if s := g.Server("heir"); s.Env.Mode != "inherited" || canariesIn(g, "heir") == 0 {
 		t.Errorf("after an edit of the entry: %+v", s)

@@ -24,7 +24,7 @@ func TestReload(t *testing.T) {
 		for name, e := range others {
 			servers[name] = e
 		}
-		return rig.McpJSON(t, servers)
+		return rig.MCPJSON(t, servers)
 	}
 	h.Write("mcp.json", configured(nil))
 	g := h.Serve()

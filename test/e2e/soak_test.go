@@ -102,7 +102,7 @@ func (s *soak) configure(whole bool) {
 	if whole {
 		list[fleeing] = often(fleeing)
 	}
-	s.home.Replace("mcp.json", rig.McpJSON(s.t, list))
+	s.home.Replace("mcp.json", rig.MCPJSON(s.t, list))
 }
 
 // run lets the clients call for a time, and does to the servers what servers are

@@ -137,13 +137,15 @@ func (g *Gateway) cleanUp() {
 
 // A ServerInfo is what `mcp list` and the admin routes say of a server.
 type ServerInfo struct {
-	Name      string
-	State     string
-	PID       int
-	Tools     *int
-	Restarts  int
-	LastError string `json:"last_error"`
-	Env       struct {
+	Name       string
+	State      string
+	PID        int
+	Tools      *int
+	Restarts   int
+	LastError  string   `json:"last_error"`
+	LastReason string   `json:"last_reason"`
+	Unenforced []string `json:"unenforced_limits"`
+	Env        struct {
 		Mode    string
 		Was     string
 		Names   []string

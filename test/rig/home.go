@@ -104,8 +104,8 @@ func Npx(t testing.TB, pack string, args ...string) Entry {
 	}
 }
 
-// McpJSON is the text of an mcp.json.
-func McpJSON(t testing.TB, servers map[string]Entry) string {
+// MCPJSON is the text of an mcp.json.
+func MCPJSON(t testing.TB, servers map[string]Entry) string {
 	t.Helper()
 	text, err := json.MarshalIndent(map[string]any{"mcpServers": servers}, "", "  ")
 	if err != nil {
@@ -117,7 +117,7 @@ func McpJSON(t testing.TB, servers map[string]Entry) string {
 // Configure writes mcp.json.
 func (h *Home) Configure(servers map[string]Entry) {
 	h.T.Helper()
-	h.Write("mcp.json", McpJSON(h.T, servers))
+	h.Write("mcp.json", MCPJSON(h.T, servers))
 }
 
 // Command is a command of garra in this home.
