@@ -46,12 +46,17 @@ type RunFile struct {
 // which fails if anything of it is left then.
 func (h *Home) Serve(flags ...string) *Gateway {
 	h.T.Helper()
-	places := GarraJSON[struct {
-		RunDir string `json:"run_dir"`
-	}](h, "config", "path")
-	g := &Gateway{Home: h, RunDir: places.RunDir, Log: &Transcript{}, exited: make(chan struct{})}
+	g := h.Begin(flags...)
+	g.Listens()
+	return g
+}
+
+// Begin is as Serve, and doesn't wait until the gateway listens.
+func (h *Home) Begin(flags ...string) *Gateway {
+	h.T.Helper()
+	g := &Gateway{Home: h, RunDir: h.runDir(), Log: &Transcript{}, exited: make(chan struct{})}
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json"}
-	cmd := exec.Command(Binary(h.T), append(args, flags...)...)
+	cmd := exec.Command(h.binary(), append(args, flags...)...)
 	cmd.Env, cmd.Dir, cmd.Stderr = h.Environ(), h.Path("work"), g.Log
 	if err := cmd.Start(); err != nil {
 		h.T.Fatal(err)
@@ -63,15 +68,31 @@ func (h *Home) Serve(flags ...string) *Gateway {
 		close(g.exited)
 	}()
 	h.T.Cleanup(g.cleanUp)
-	Eventually(h.T, Patience, "run.json of the new gateway", func() bool {
+	return g
+}
+
+// runDir is where garra tells of itself while it runs.
+func (h *Home) runDir() string {
+	h.T.Helper()
+	if h.run == "" {
+		h.run = GarraJSON[struct {
+			RunDir string `json:"run_dir"`
+		}](h, "config", "path").RunDir
+	}
+	return h.run
+}
+
+// Listens waits until the gateway says where it listens.
+func (g *Gateway) Listens() {
+	g.T.Helper()
+	Eventually(g.T, Patience, "run.json of the new gateway", func() bool {
 		run := g.ReadRunFile()
 		g.Address, g.Socket = run.Address, run.Socket
 		return run.PID == g.PID || g.Gone()
 	})
 	if g.Gone() {
-		h.T.Fatalf("garra serve ended with code %d:\n%s", g.Code, g.Log)
+		g.T.Fatalf("garra serve ended with code %d:\n%s", g.Code, g.Log)
 	}
-	return g
 }
 
 // ReadRunFile reads run.json; empty when there is none.

@@ -26,6 +26,8 @@ type Home struct {
 	T   testing.TB
 	Dir string
 	env []string // on top of what every home has
+	own string   // the garra of this home, unless it has none of its own
+	run string   // the folder where garra tells of itself, once known
 }
 
 // NewHome makes a home in which garra has more in its environment, NAME=value each.
@@ -38,6 +40,29 @@ func NewHome(t testing.TB, env ...string) *Home {
 		}
 	}
 	return h
+}
+
+// OwnBinary gives the home a garra of its own, by whose file its processes are known,
+// and returns that.
+func (h *Home) OwnBinary() string {
+	h.T.Helper()
+	text, err := os.ReadFile(Binary(h.T))
+	if err == nil {
+		h.own = h.Path("garra")
+		err = os.WriteFile(h.own, text, 0o700)
+	}
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return h.own
+}
+
+// binary is the garra that this home has.
+func (h *Home) binary() string {
+	if h.own != "" {
+		return h.own
+	}
+	return Binary(h.T)
 }
 
 // Path is something in the home.
@@ -123,7 +148,7 @@ func (h *Home) Configure(servers map[string]Entry) {
 // Command is a command of garra in this home.
 func (h *Home) Command(args ...string) *exec.Cmd {
 	h.T.Helper()
-	return h.Program(Binary(h.T), args...)
+	return h.Program(h.binary(), args...)
 }
 
 // Program is a command of something else in this home.

@@ -110,6 +110,25 @@ func (p Process) Environment() []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
+// Executing returns the processes whose program is a file.
+func Executing(file string) []Process {
+	return slices.DeleteFunc(allProcesses(), func(p Process) bool {
+		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
+		return err != nil || program != file
+	})
+}
+
+// Using returns the processes that have a file of a folder open, or are in it.
+func Using(folder string) []Process {
+	return slices.DeleteFunc(allProcesses(), func(p Process) bool {
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PID)) // the pattern is good
+		return !slices.ContainsFunc(append(links, fmt.Sprintf("/proc/%d/cwd", p.PID)), func(link string) bool {
+			target, err := os.Readlink(link)
+			return err == nil && (target == folder || strings.HasPrefix(target, folder+"/"))
+		})
+	})
+}
+
 // ProcessesOf returns the processes whose HOME is a folder or in it.
 func ProcessesOf(home string) []Process {
 	var list []Process
