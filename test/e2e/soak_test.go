@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/garraia/garra/test/rig"
 )
 
@@ -36,10 +38,11 @@ const (
 )
 
 // TestSoak has many clients of both eras, over HTTP and by `garra stdio`, call
-// servers that crash, are killed, edited, removed and put back meanwhile. Each call
-// carries a value of its own, which comes back once and to its caller alone, or the
-// call is answered with an error that says why. Nothing is left of it in the end:
-// garra holds as much after it as after a warm-up.
+// servers of which one crashes each second, and which are edited, removed and put back
+// meanwhile. Each call carries a value of its own, which comes back once and to its
+// caller alone, or the call is answered with an error that says why. Nothing is left
+// of it in the end: garra holds as much after it as after a warm-up, and so do its
+// folders.
 //
 // `make soak SOAKFLAGS='-soak 1h'` is how to run it for long.
 func TestSoak(t *testing.T) {
@@ -56,12 +59,16 @@ func TestSoak(t *testing.T) {
 	s.token = s.gateway.Token()
 	s.run(max(*soakFor/4, time.Second))
 	before, running := s.settled(rig.Usage{Descriptors: 1 << 20, ResidentKB: 1 << 30}, 0)
+	files := h.Files()
 	s.tally = newTally()
 	s.run(*soakFor)
 	after, _ := s.settled(before, running)
 
 	t.Logf("after the warm-up: %+v, %d processes; after %s: %+v", before, running, *soakFor, after)
 	rig.CheckUsage(t, before, after)
+	if diff := cmp.Diff(files, h.Files()); diff != "" {
+		t.Errorf("files come and stay, or go: %s", diff)
+	}
 	if z := rig.Zombies(rig.Descendants(s.gateway.PID)); len(z) > 0 {
 		t.Errorf("zombies: %v", z)
 	}
@@ -122,11 +129,13 @@ func (s *soak) run(length time.Duration) {
 	chance := rand.New(rand.NewPCG(*soakSeed, 1<<32))
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	for now := range tick.C {
-		if now.After(end) {
-			break
+	for i := 0; time.Now().Before(end); i++ {
+		<-tick.C
+		if i%2 == 0 {
+			s.crash(chance)
+		} else {
+			s.disturb(chance)
 		}
-		s.disturb(chance)
 	}
 	clients.Wait()
 	for _, name := range disturbed() {
@@ -142,23 +151,43 @@ func (s *soak) run(length time.Duration) {
 	}
 }
 
-// disturb does one thing to the servers.
+// crash kills a server that runs, and edits one that waits after a crash, which is a
+// new chance for it: else all of them would wait for minutes by and by.
+func (s *soak) crash(chance *rand.Rand) {
+	s.t.Helper()
+	var running, waiting []rig.ServerInfo
+	for _, server := range s.gateway.Servers() {
+		switch {
+		case !slices.Contains(disturbed(), server.Name):
+		case server.State == "ready":
+			running = append(running, server)
+		case server.State == "backoff":
+			waiting = append(waiting, server)
+		}
+	}
+	if len(running) > 0 {
+		s.tally.count("done: kill -9", "")
+		rig.Signalled(s.t, running[chance.IntN(len(running))].PID, syscall.SIGKILL)
+	}
+	if len(waiting) > 0 {
+		s.tally.count("done: an entry edited that waits", "")
+		s.edition[waiting[chance.IntN(len(waiting))].Name]++
+		s.configure(true)
+	}
+}
+
+// disturb does one other thing to the servers.
 func (s *soak) disturb(chance *rand.Rand) {
 	s.t.Helper()
-	switch chance.IntN(4) {
+	switch chance.IntN(3) {
 	case 0:
-		s.tally.count("done: kill -9", "")
-		if victim := s.gateway.Server(disturbed()[chance.IntN(3)]); victim.PID > 0 {
-			rig.Signalled(s.t, victim.PID, syscall.SIGKILL)
-		}
-	case 1:
 		s.tally.count("done: an entry edited", "")
 		s.edition[disturbed()[chance.IntN(3)]]++
 		s.configure(true)
-	case 2:
+	case 1:
 		s.tally.count("done: an entry removed", "")
 		s.configure(false)
-	case 3:
+	case 2:
 		s.tally.count("done: a restart", "")
 		name := disturbed()[chance.IntN(3)]
 		s.gateway.Admin(http.MethodPost, "/admin/mcp/"+name+"/restart", nil) // fails when it is killed meanwhile

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -68,6 +69,21 @@ func (h *Home) binary() string {
 // Path is something in the home.
 func (h *Home) Path(elements ...string) string {
 	return filepath.Join(append([]string{h.Dir}, elements...)...)
+}
+
+// Files are the names of all files in the home.
+func (h *Home) Files() (names []string) {
+	h.T.Helper()
+	err := filepath.WalkDir(h.Dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return names
 }
 
 // ConfigDir is the configuration folder.
