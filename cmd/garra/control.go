@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -23,13 +24,6 @@ func newMCPStop(g *globals) *cobra.Command {
 It stays stopped, whatever is called, until it is started again.`)
 }
 
-func newMCPRestart(g *globals) *cobra.Command {
-	return newMCPAct(g, "restart", "Restart a server, with an isolated environment",
-		`Stops a server, starts it and waits until it is ready. A server whose entry says
-inheritEnv gets an isolated environment from then on, with and without a running
-gateway, until its entry changes.`)
-}
-
 // newMCPAct returns a command that asks the running gateway to do something to a
 // server.
 func newMCPAct(g *globals, action, short, long string) *cobra.Command {
@@ -40,12 +34,9 @@ func newMCPAct(g *globals, action, short, long string) *cobra.Command {
 
 Exit codes: 1 when it fails, and when no gateway runs.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			client, err := g.running(c.Context())
+			client, err := g.gatewayToAct(c.Context())
 			if err != nil {
 				return err
-			}
-			if client == nil {
-				return fmt.Errorf("%w; start it with `garra serve`", adminapi.ErrNotRunning)
 			}
 			result, err := client.Act(c.Context(), args[0], action)
 			if err != nil {
@@ -54,14 +45,26 @@ Exit codes: 1 when it fails, and when no gateway runs.`,
 			if asJSON {
 				return g.writeJSON(result)
 			}
-			return g.printAct(&result)
+			g.printAct(&result)
+			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, `print {"name", "state", "pid", "tools", "env"}`)
 	return c
 }
 
-func (g *globals) printAct(r *adminapi.RestartResult) error {
+// gatewayToAct returns a client of the running gateway, without which there is nothing
+// to act on.
+func (g *globals) gatewayToAct(ctx context.Context) (*adminapi.Client, error) {
+	client, err := g.running(ctx)
+	if err == nil && client == nil {
+		err = fmt.Errorf("%w; start it with `garra serve`", adminapi.ErrNotRunning)
+	}
+	return client, err
+}
+
+// printAct says what came of an action. A failure to write shows at the end.
+func (g *globals) printAct(r *adminapi.RestartResult) {
 	fmt.Fprintf(g.out, "%s is %s", r.Name, r.State)
 	if r.PID != nil {
 		fmt.Fprintf(g.out, ", pid %d", *r.PID)
@@ -74,5 +77,4 @@ func (g *globals) printAct(r *adminapi.RestartResult) error {
 		fmt.Fprintf(g.out, "its environment is isolated now, although its entry inherits; dropped: %s\n",
 			strings.Join(r.Env.Dropped, ", "))
 	}
-	return nil
 }

@@ -353,5 +353,6 @@ func (g *globals) switchServer(ctx context.Context, name string, on, asJSON bool
 	if asJSON {
 		return g.writeJSON(result)
 	}
-	return g.printAct(&result)
+	g.printAct(&result)
+	return nil
 }
