@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,16 +39,18 @@ const attachPath = "/attach"
 // attachProtocol is the name of what the connection is switched to.
 const attachProtocol = "mcp-stdio"
 
-// A Server serves the API on the socket and, if there is one, at an address.
+// A Server serves the API on the socket and at addresses. Its methods that begin and end
+// that are called by one goroutine.
 type Server struct {
-	handler http.Handler
-	gateway *gateway.Gateway
-	socket  *http.Server
-	tcp     *http.Server
-	streams *streams
-	life    context.Context // of pipes and streams
-	end     context.CancelFunc
-	failed  chan error
+	handler   http.Handler
+	gateway   *gateway.Gateway
+	servers   []*http.Server
+	listeners []net.Listener
+	leaving   atomic.Bool // no connection is taken any more
+	streams   *streams
+	life      context.Context // of pipes and streams
+	end       context.CancelFunc
+	failed    chan error
 }
 
 // Options are how a Server is reached at its address.
@@ -59,7 +62,7 @@ type Options struct {
 
 // NewServer returns a Server that doesn't listen yet.
 func NewServer(api *API) *Server {
-	s := &Server{gateway: api.Gateway, failed: make(chan error, 2)}
+	s := &Server{gateway: api.Gateway, failed: make(chan error, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.streams = newStreams(s.life)
 	s.handler = api.routes(s.streams)
@@ -78,31 +81,55 @@ func (s *Server) ServeSocket(l net.Listener) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+attachPath, s.attach)
 	mux.Handle("/", s.handler)
-	s.socket = newHTTPServer(local(mux))
-	go s.run(s.socket, l, nil) // ends with Shutdown
+	s.serve(local(mux), l, nil)
 }
 
 // ServeAddress serves an address.
 func (s *Server) ServeAddress(l net.Listener, o Options) {
 	door := &door{tokens: o.Tokens, hosts: o.Hosts}
-	s.tcp = newHTTPServer(door.guard(s.handler))
-	go s.run(s.tcp, l, o.TLS) // ends with Shutdown
+	s.serve(door.guard(s.handler), l, o.TLS)
 }
 
-func newHTTPServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler: hurried(h), DisableGeneralOptionsHandler: true, // which would answer OPTIONS * before any guard
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+// serve serves a listener with a server of its own.
+func (s *Server) serve(h http.Handler, l net.Listener, config *tls.Config) {
+	server := &http.Server{
+		Handler: s.farewell(hurried(h)),
+		// The general handler would answer OPTIONS * before any guard.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(io.Discard, "", 0), // of single connections; nothing to do about them
 	}
-}
-
-func (s *Server) run(server *http.Server, l net.Listener, config *tls.Config) {
+	s.servers, s.listeners = append(s.servers, server), append(s.listeners, l)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		s.failed <- fmt.Errorf("serving %s: %w", l.Addr(), err)
+	go func() { // ends with StopListening or Shutdown
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) && !s.leaving.Load() {
+			select {
+			case s.failed <- fmt.Errorf("serving %s: %w", l.Addr(), err):
+			default: // one is enough to end the gateway
+			}
+		}
+	}()
+}
+
+// farewell has each answer of a server that leaves be the last one on its connection
+// (RFC 9112, 9.6): a client that heard it doesn't send what nobody would read.
+func (s *Server) farewell(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// StopListening takes no connection any more. On those that are open requests are served
+// until Shutdown, one on each.
+func (s *Server) StopListening() {
+	s.leaving.Store(true)
+	for _, l := range s.listeners {
+		l.Close()
 	}
 }
 
@@ -111,8 +138,8 @@ func (s *Server) Shutdown(ctx context.Context) {
 	s.end()
 	ctx, cancel := context.WithTimeout(ctx, shutdownGrace)
 	defer cancel()
-	for _, server := range []*http.Server{s.tcp, s.socket} {
-		if server != nil && server.Shutdown(ctx) != nil {
+	for _, server := range s.servers {
+		if server.Shutdown(ctx) != nil {
 			server.Close() // what is still open now is cut off
 		}
 	}

@@ -39,6 +39,8 @@ type Gateway struct {
 	lists   listCache
 	index   indexCache
 	rules   atomic.Uint64 // counts changes of the configuration
+	parting atomic.Int32  // a parting
+	idle    *signal       // a session has answered something
 
 	mu        sync.RWMutex         // guards all below
 	upstreams map[string]*upstream // by server
@@ -51,7 +53,7 @@ type Gateway struct {
 // New returns a Gateway without servers.
 func New(options Options) *Gateway {
 	g := &Gateway{
-		id: rand.Text(), options: options, catalog: catalog.New(), changed: newSignal(),
+		id: rand.Text(), options: options, catalog: catalog.New(), changed: newSignal(), idle: newSignal(),
 		upstreams: make(map[string]*upstream), sessions: make(map[string]*Session),
 		tokens: make(map[string]string),
 	}

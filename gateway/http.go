@@ -98,7 +98,9 @@ func (h *httpHandler) post(w http.ResponseWriter, r *http.Request) {
 		h.stateless(w, r, messages[0]) // whoever has a session besides
 		return
 	}
-	s.exchange(w, r, messages, body[0] == '[')
+	if !h.moved(w, messages...) {
+		s.exchange(w, r, messages, body[0] == '[')
+	}
 }
 
 // begin opens a session for a client that sent initialize.
@@ -448,6 +450,7 @@ func (s *httpSession) stream(w http.ResponseWriter, r *http.Request, t *stream, 
 		return
 	}
 	for {
+		ended := s.life.Err() != nil // which was asked for last: what came before is still written
 		ctx, cancel := context.WithTimeout(r.Context(), sse.KeepAlive)
 		events, done := t.next(ctx, reader, seq)
 		cancel()
@@ -462,7 +465,7 @@ func (s *httpSession) stream(w http.ResponseWriter, r *http.Request, t *stream, 
 			seq = e.seq
 		}
 		switch {
-		case r.Context().Err() != nil || s.life.Err() != nil:
+		case r.Context().Err() != nil || ended:
 			return
 		case done && len(events) == 0 && t.over(reader):
 			s.forget(t)

@@ -173,6 +173,10 @@ func (s *Session) serveHere(m *protocol.Message, out outlet) {
 
 // prepare takes a request in and returns what runs it, nil when it was refused.
 func (s *Session) prepare(m *protocol.Message, out outlet) (run func()) {
+	if s.gateway.is(stops) {
+		out.push(FailedRequest(m, "").Answer(refusal()))
+		return nil
+	}
 	ctx, cancel := context.WithCancelCause(s.life)
 	if reason := s.admit(m, cancel); reason != "" {
 		cancel(nil)
@@ -248,6 +252,7 @@ func (s *Session) handedOver() {
 	s.active--
 	s.mu.Unlock()
 	s.idle.fire()
+	s.gateway.idle.fire()
 }
 
 // handle does what every view has in common and leaves the rest to the view.

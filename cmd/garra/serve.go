@@ -36,6 +36,7 @@ type serveOptions struct {
 	hosts    []string
 	certFile string
 	keyFile  string
+	drain    int // seconds
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -47,7 +48,11 @@ func newServe(g *globals) *cobra.Command {
 at /mcp/NAME. Clients need a token (garra token create --client NAME); commands
 on this machine reach the gateway over its socket and need none. Files that
 change are applied at once, and so they are on SIGHUP, without touching servers that
-did not change. SIGTERM and SIGINT stop the servers and end the gateway.
+did not change.
+
+SIGTERM and SIGINT end the gateway: it listens no longer, /readyz answers 503, what is
+new on open connections is refused, calls in flight get the time of --drain-secs, and
+then the servers are stopped. A second signal ends the wait for calls.
 
 One gateway runs for a configuration folder. Its process id and address are in
 run.json in the run folder (garra config path).
@@ -63,6 +68,7 @@ gateway runs, 65 when a file cannot be parsed.`,
 	f.BoolVar(&o.example, "example", false, "add a small server that is built in, named example")
 	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a `HOST` by which clients call it, without port; repeatable")
 	f.StringVar(&o.certFile, "tls-cert", "", "the certificate `FILE` (PEM) to serve HTTPS with")
+	f.IntVar(&o.drain, "drain-secs", 10, "the most `SECONDS` that calls in flight get when the gateway ends")
 	f.StringVar(&o.keyFile, "tls-key", "", "the key `FILE` (PEM) of the certificate")
 	return c
 }
@@ -114,6 +120,9 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 func (o *serveOptions) check() error {
 	if (o.certFile == "") != (o.keyFile == "") {
 		return usageError(errors.New("--tls-cert and --tls-key belong together"))
+	}
+	if o.drain < 0 {
+		return usageError(fmt.Errorf("--drain-secs %d is less than none", o.drain))
 	}
 	host, port, err := net.SplitHostPort(o.listen)
 	if err != nil {
@@ -214,13 +223,35 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.greet(tcp.Addr().String())
 
 	err = d.attend(ctx, server)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBudget)
-	defer cancel()
-	d.log.Info().Msg("stopping")
-	d.unlend()
-	server.Shutdown(stop)
-	d.close(stop)
+	d.leave(server)
 	return err
+}
+
+// leave ends a gateway that serves: what runs is waited for, what is new is refused.
+func (d *daemon) leave(server *adminapi.Server) {
+	again, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	d.loaded.Store(false)
+	d.log.Info().Int("drain_secs", d.options.drain).Msg("stopping")
+	server.StopListening()
+	os.Remove(d.places.Socket)
+	d.unlend()
+	d.drain(again, d.gateway.Drain)
+	stop() // a third signal kills
+	ctx, cancel := context.WithTimeout(context.Background(), stopBudget)
+	defer cancel()
+	server.Shutdown(ctx)
+	d.close(ctx)
+}
+
+// drain waits until sessions have ended in one of the ways that the gateway has, but not
+// past ctx and not for longer than was asked for. What is left then is cut off, and told.
+func (d *daemon) drain(ctx context.Context, part func(context.Context) (busy int)) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(d.options.drain)*time.Second)
+	defer cancel()
+	if busy := part(ctx); busy > 0 {
+		d.log.Warn().Int("sessions", busy).Msg("calls in flight are cut off")
+	}
+	d.gateway.EndSessions(func(string) bool { return true })
 }
 
 // door are the tokens that are asked for at the address; nil for none.
