@@ -43,6 +43,9 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	return c, nil
 }
 
+// Close ends the connections that are open and idle.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: 2 * time.Second}
 	return d.DialContext(ctx, "unix", c.socket)

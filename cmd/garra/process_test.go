@@ -164,9 +164,19 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 
 // said reports whether a line of standard error holds a text.
 func (p *process) said(text string) bool {
+	return p.count(text) > 0
+}
+
+// count is how many lines of standard error hold a text.
+func (p *process) count(text string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return strings.Contains(strings.Join(p.log, "\n"), text)
+	for _, line := range p.log {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *process) signal(sig syscall.Signal) {
@@ -350,4 +360,13 @@ func (c *caller) reply(id json.RawMessage) *http.Response {
 	c.t.Helper()
 	return c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":`+
 		`{"role":"assistant","model":"m","content":{"type":"text","text":"me"}}}`, id))
+}
+
+// serverPID is the process of the server one.
+func serverPID(t *testing.T, h *home) (pid int) {
+	t.Helper()
+	if _, err := fmt.Sscan(h.must("mcp", "call", "one", "pid"), &pid); err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }

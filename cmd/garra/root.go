@@ -18,6 +18,7 @@ import (
 
 	"github.com/garraia/garra/internal/nodump"
 	"github.com/garraia/garra/internal/place"
+	"github.com/garraia/garra/internal/systemd"
 	"github.com/garraia/garra/internal/version"
 	"github.com/garraia/garra/redact"
 )
@@ -43,7 +44,8 @@ type globals struct {
 	logLevel  string
 	logFormat string
 	pace
-	given   []byte     // the vault's passphrase, if the environment had it
+	given   []byte // the vault's passphrase, if the environment had it
+	manager *systemd.Manager
 	secrets redact.Set // what servers were given, and nothing may show
 
 	begun bool           // the command line was right, and its command runs
@@ -53,7 +55,8 @@ type globals struct {
 // run is the whole program but for its exit.
 func run(args []string, std streams, pace pace) int {
 	given := takePassphrase() // before anything is started that would inherit it
-	_ = nodump.Set()          // only now: after that the own environment can't be overwritten any more
+	manager := systemd.Take(os.Getpid())
+	_ = nodump.Set() // only now: after that the own environment can't be overwritten any more
 	ctx, stop := interruptible()
 	defer stop()
 	said := newLossyWriter(std.err, lossyBytes)
@@ -61,7 +64,7 @@ func run(args []string, std streams, pace pace) int {
 	std.err = said
 	out := &output{Writer: std.out}
 	std.out = out
-	g := &globals{streams: std, pace: pace, given: given}
+	g := &globals{streams: std, pace: pace, given: given, manager: manager}
 	root := newRoot(g)
 	root.SetArgs(args)
 	root.SetIn(std.in)

@@ -5,29 +5,22 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/adminapi"
-	"github.com/garraia/garra/internal/atomicfile"
 	"github.com/garraia/garra/internal/place"
+	"github.com/garraia/garra/internal/systemd"
 	"github.com/garraia/garra/mcpconfig"
 )
-
-// stopBudget bounds the end of a gateway.
-const stopBudget = 20 * time.Second
 
 type serveOptions struct {
 	listen   string
@@ -54,6 +47,9 @@ SIGTERM and SIGINT end the gateway: it listens no longer, /readyz answers 503, w
 new on open connections is refused, calls in flight get the time of --drain-secs, and
 then the servers are stopped. A second signal ends the wait for calls.
 
+Sockets that a service manager hands over (sd_listen_fds(3)) take the place of --listen,
+and it is told how the gateway is (sd_notify(3)); docs/operations.md has a unit.
+
 One gateway runs for a configuration folder. Its process id and address are in
 run.json in the run folder (garra config path).
 
@@ -71,14 +67,6 @@ gateway runs, 65 when a file cannot be parsed.`,
 	f.IntVar(&o.drain, "drain-secs", 10, "the most `SECONDS` that calls in flight get when the gateway ends")
 	f.StringVar(&o.keyFile, "tls-key", "", "the key `FILE` (PEM) of the certificate")
 	return c
-}
-
-// A runFile tells others about the running gateway.
-type runFile struct {
-	PID       int       `json:"pid"`
-	Address   string    `json:"address"`
-	Socket    string    `json:"socket"`
-	StartedAt time.Time `json:"started_at"`
 }
 
 func runServe(ctx context.Context, g *globals, o serveOptions) error {
@@ -107,7 +95,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if o.example {
 		e.edit = e.addExample()
 	}
-	d := &daemon{engine: e, options: o, tokens: tokensIn(places)}
+	d := &daemon{engine: e, options: o, tokens: tokensIn(places), manager: g.manager}
 	e.applied = func(config *mcpconfig.Config) {
 		d.warnOpen(config)
 		d.lend()
@@ -136,7 +124,7 @@ func (o *serveOptions) check() error {
 	if host == "" {
 		o.listen = net.JoinHostPort("127.0.0.1", port)
 	}
-	if o.noAuth && !o.onLoopback() {
+	if o.noAuth && !loopbackHost(host) && host != "" {
 		return usageError(fmt.Errorf("--no-auth works on loopback only, not on %q", o.listen))
 	}
 	return nil
@@ -165,30 +153,13 @@ func hostName(given string) (string, error) {
 	return name, nil
 }
 
-// onLoopback reports whether only this machine reaches the address.
-func (o *serveOptions) onLoopback() bool {
-	host, _, err := net.SplitHostPort(o.listen)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || (ip != nil && ip.IsLoopback()))
-}
-
-func readRunFile(places place.Places) (runFile, error) {
-	var run runFile
-	data, err := os.ReadFile(runFilePath(places))
-	if err != nil {
-		return run, err
-	}
-	return run, json.Unmarshal(data, &run)
-}
-
-func runFilePath(places place.Places) string { return filepath.Join(places.RunDir, "run.json") }
-
 // A daemon is a running gateway: the engine, its listeners, and what makes it
 // load its configuration again.
 type daemon struct {
 	*engine
 	options serveOptions
 	tokens  *adminapi.Tokens
+	manager *systemd.Manager // that started it
 	loaded  atomic.Bool
 	open    []string      // servers that --no-auth was warned of; guarded by the engine's mu
 	lent    *place.Places // whose run folder leads to this gateway's, nil for none; likewise
@@ -201,7 +172,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	socket, tcp, err := d.listen()
+	doors, err := d.listen()
 	if err != nil {
 		return err
 	}
@@ -212,81 +183,27 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		Vault: unlocking{d.engine}, Editor: editing{d.engine}, Refused: d.whyRefused,
 	})
 	if err := d.load(); err != nil {
-		socket.Close()
-		tcp.Close()
+		doors.close()
 		d.close(ctx)
 		return err
 	}
 	d.loaded.Store(true)
-	server.ServeSocket(socket)
-	server.ServeAddress(tcp, adminapi.Options{Tokens: d.door(), Hosts: d.options.hosts, TLS: tlsConfig})
-	d.greet(tcp.Addr().String())
-
+	server.ServeSocket(doors.socket)
+	for _, address := range doors.addresses {
+		server.ServeAddress(address, adminapi.Options{Tokens: d.door(), Hosts: d.options.hosts, TLS: tlsConfig})
+	}
+	d.greet(doors.addresses)
 	err = d.attend(ctx, server)
 	d.leave(server)
 	return err
 }
 
-// leave ends a gateway that serves: what runs is waited for, what is new is refused.
-func (d *daemon) leave(server *adminapi.Server) {
-	again, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	d.loaded.Store(false)
-	d.log.Info().Int("drain_secs", d.options.drain).Msg("stopping")
-	server.StopListening()
-	os.Remove(d.places.Socket)
-	d.unlend()
-	d.drain(again, d.gateway.Drain)
-	stop() // a third signal kills
-	ctx, cancel := context.WithTimeout(context.Background(), stopBudget)
-	defer cancel()
-	server.Shutdown(ctx)
-	d.close(ctx)
-}
-
-// drain waits until sessions have ended in one of the ways that the gateway has, but not
-// past ctx and not for longer than was asked for. What is left then is cut off, and told.
-func (d *daemon) drain(ctx context.Context, part func(context.Context) (busy int)) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(d.options.drain)*time.Second)
-	defer cancel()
-	if busy := part(ctx); busy > 0 {
-		d.log.Warn().Int("sessions", busy).Msg("calls in flight are cut off")
-	}
-	d.gateway.EndSessions(func(string) bool { return true })
-}
-
-// door are the tokens that are asked for at the address; nil for none.
+// door are the tokens that are asked for at the addresses; nil for none.
 func (d *daemon) door() *adminapi.Tokens {
 	if d.options.noAuth {
 		return nil
 	}
 	return d.tokens
-}
-
-// listen opens the socket and the address, and says where they are.
-func (d *daemon) listen() (socket, tcp net.Listener, err error) {
-	if socket, err = adminapi.ListenSocket(d.places.Socket); err != nil {
-		return nil, nil, err
-	}
-	tcp, err = net.Listen("tcp", d.options.listen)
-	if err != nil {
-		socket.Close()
-		os.Remove(d.places.Socket)
-		return nil, nil, fmt.Errorf("listening on %s: %w; choose another address with --listen", d.options.listen, err)
-	}
-	run := runFile{
-		PID: os.Getpid(), Address: tcp.Addr().String(), Socket: d.places.Socket, StartedAt: time.Now().UTC(),
-	}
-	data, err := json.MarshalIndent(run, "", "  ")
-	if err == nil {
-		err = atomicfile.Write(runFilePath(d.places), append(data, '\n'))
-	}
-	if err != nil {
-		socket.Close()
-		tcp.Close()
-		os.Remove(d.places.Socket)
-		return nil, nil, fmt.Errorf("writing run.json: %w", err)
-	}
-	return socket, tcp, nil
 }
 
 func (o *serveOptions) tls() (*tls.Config, error) {
@@ -301,13 +218,11 @@ func (o *serveOptions) tls() (*tls.Config, error) {
 }
 
 // greet says where the gateway is and what to do next.
-func (d *daemon) greet(address string) {
-	scheme := "http"
-	if d.options.certFile != "" {
-		scheme = "https"
+func (d *daemon) greet(addresses []net.Listener) {
+	for _, address := range addresses {
+		d.log.Info().Str("url", d.url(address.Addr())).Str("socket", d.places.Socket).Msg("serving")
 	}
-	d.log.Info().Str("url", scheme+"://"+address+"/mcp").Str("socket", d.places.Socket).Msg("serving")
-	if !d.options.onLoopback() && d.options.certFile == "" {
+	if !onLoopback(addresses) && d.options.certFile == "" {
 		d.log.Warn().Msg("tokens and everything else go over the network in the clear; give --tls-cert and --tls-key")
 	}
 	if config := d.current(); len(config.Servers)+len(config.LeftOut) == 0 {
@@ -333,33 +248,5 @@ func (d *daemon) warnOpen(config *mcpconfig.Config) {
 		d.open = names
 		d.log.Warn().Strs("servers", names).
 			Msg("--no-auth: every program that reaches the address can use these servers")
-	}
-}
-
-// attend reloads on SIGHUP and when a file changes, ends the sessions and
-// streams of tokens that were revoked, and returns when ctx ends or a listener breaks.
-func (d *daemon) attend(ctx context.Context, server *adminapi.Server) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
-	defer d.follow(ctx)()
-	revoked := time.NewTicker(time.Second)
-	defer revoked.Stop()
-	for {
-		select {
-		case <-hangup:
-			_ = d.reload(ctx) // it has said what is wrong
-		case <-revoked.C:
-			whose := d.tokens.Revoked()
-			d.gateway.EndSessions(whose)
-			server.EndStreams(whose)
-		case err := <-server.Failed():
-			return err
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errInterrupted) {
-				return context.Cause(ctx)
-			}
-			return nil
-		}
 	}
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/garraia/garra/adminapi"
+)
+
+// stopBudget bounds the end of a gateway, once calls in flight have had their time.
+const stopBudget = 20 * time.Second
+
+// leave ends a gateway that serves: what runs is waited for, what is new is refused.
+func (d *daemon) leave(server *adminapi.Server) {
+	again, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	d.loaded.Store(false)
+	d.told(d.manager.Stopping(d.drainTime() + stopBudget))
+	d.log.Info().Int("drain_secs", d.options.drain).Msg("stopping")
+	server.StopListening()
+	os.Remove(d.places.Socket)
+	d.unlend()
+	d.drain(again, d.gateway.Drain)
+	stop() // a third signal kills
+	ctx, cancel := context.WithTimeout(context.Background(), stopBudget)
+	defer cancel()
+	server.Shutdown(ctx)
+	d.close(ctx)
+}
+
+// drain waits until sessions have ended in one of the ways that the gateway has, but not
+// past ctx and not for longer than was asked for. What is left then is cut off, and told.
+func (d *daemon) drain(ctx context.Context, part func(context.Context) (busy int)) {
+	ctx, cancel := context.WithTimeout(ctx, d.drainTime())
+	defer cancel()
+	if busy := part(ctx); busy > 0 {
+		d.log.Warn().Int("sessions", busy).Msg("calls in flight are cut off")
+	}
+	d.gateway.EndSessions(func(string) bool { return true })
+}
+
+// drainTime is how long calls in flight are waited for.
+func (d *daemon) drainTime() time.Duration { return time.Duration(d.options.drain) * time.Second }
