@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/internal/nodump"
+	"github.com/garraia/garra/internal/pidone"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/internal/systemd"
 	"github.com/garraia/garra/internal/version"
@@ -55,7 +56,7 @@ type globals struct {
 // run is the whole program but for its exit.
 func run(args []string, std streams, pace pace) int {
 	given := takePassphrase() // before anything is started that would inherit it
-	manager := systemd.Take(os.Getpid())
+	manager := systemd.Take(pidone.PID())
 	_ = nodump.Set() // only now: after that the own environment can't be overwritten any more
 	ctx, stop := interruptible()
 	defer stop()

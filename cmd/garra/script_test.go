@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/garraia/garra/internal/misbehave"
+	"github.com/garraia/garra/internal/pidone"
 	"github.com/garraia/garra/sandbox"
 )
 
@@ -49,6 +50,7 @@ const quietVariable = "TEST_QUIET_WAIT"
 
 // garra is main, for scripts. The key of a vault takes it milliseconds.
 func garra() {
+	pidone.Main(passphraseVariable, oldVariable)
 	quiet := time.Hour
 	if text := os.Getenv(quietVariable); text != "" {
 		var err error
