@@ -33,9 +33,6 @@ import (
 	"github.com/garraia/garra/supervisor"
 )
 
-// drainTime is how long a server that is to end goes on for the calls in flight.
-const drainTime = 10 * time.Second
-
 // An engine is a gateway with its servers: what `serve` runs, and what commands
 // run for themselves when nothing is served.
 type engine struct {
@@ -64,10 +61,11 @@ type engine struct {
 
 // A purpose is what an engine is for.
 type purpose struct {
-	brief  bool        // for one command, which itself says what fails
-	keeps  bool        // it has its run folder for itself, and keeps there what is to outlive it
-	smith  locksmith   // the zero one opens nothing
-	redact *redact.Set // what nothing may show
+	brief  bool          // for one command, which itself says what fails
+	keeps  bool          // it has its run folder for itself, and keeps there what is to outlive it
+	drain  time.Duration // that calls in flight get when their server is to end
+	smith  locksmith     // the zero one opens nothing
+	redact *redact.Set   // what nothing may show
 }
 
 // newEngine returns an engine without servers.
@@ -96,10 +94,7 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 	if err != nil {
 		return nil, err
 	}
-	shared := lifecycle.Shared{History: past, Rate: new(backoff.Rate)}
-	if !p.brief {
-		shared.Drain = drainTime
-	}
+	shared := lifecycle.Shared{Drain: p.drain, History: past, Rate: new(backoff.Rate)}
 	e.logins = loginsIn(places)
 	e.keeper = e.newKeeper(host.Env)
 	e.remote = remote.New(remote.Options{

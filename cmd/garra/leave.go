@@ -19,7 +19,7 @@ const stopBudget = 20 * time.Second
 func (d *daemon) leave(server *adminapi.Server) {
 	again, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	d.loaded.Store(false)
-	d.told(d.manager.Stopping(d.drainTime() + stopBudget))
+	d.told(d.manager.Stopping(d.options.drainTime() + stopBudget))
 	d.log.Info().Int("drain_secs", d.options.drain).Msg("stopping")
 	server.StopListening()
 	os.Remove(d.places.Socket)
@@ -35,7 +35,7 @@ func (d *daemon) leave(server *adminapi.Server) {
 // drain waits until sessions have ended in one of the ways that the gateway has, but not
 // past ctx and not for longer than was asked for. What is left then is cut off, and told.
 func (d *daemon) drain(ctx context.Context, part func(context.Context) (busy int)) {
-	ctx, cancel := context.WithTimeout(ctx, d.drainTime())
+	ctx, cancel := context.WithTimeout(ctx, d.options.drainTime())
 	defer cancel()
 	if busy := part(ctx); busy > 0 {
 		d.log.Warn().Int("sessions", busy).Msg("calls in flight are cut off")
@@ -44,4 +44,4 @@ func (d *daemon) drain(ctx context.Context, part func(context.Context) (busy int
 }
 
 // drainTime is how long calls in flight are waited for.
-func (d *daemon) drainTime() time.Duration { return time.Duration(d.options.drain) * time.Second }
+func (o *serveOptions) drainTime() time.Duration { return time.Duration(o.drain) * time.Second }

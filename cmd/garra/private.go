@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -17,6 +18,10 @@ import (
 // maxNesting is how many gateways may run in each other: a gateway that is a server
 // of another has its uses, one that is its own has not.
 const maxNesting = 3
+
+// privateDrain is the time that calls in flight get when their server is to end, unless
+// garra ends.
+const privateDrain = 10 * time.Second
 
 // private starts a gateway of the command's own, which listens nowhere; with
 // only one server, when only is given. A brief one ends with what it was asked
@@ -31,7 +36,7 @@ func (g *globals) private(ctx context.Context, only string, brief bool) (*engine
 			"leads there, starts garra again; take it out", depth, places.ConfigDir)
 	}
 	e, err := newEngine(places, quieter(g.log), purpose{
-		brief: brief, smith: g.locksmith(ctx, g.vaultOptions(places), false), redact: &g.secrets,
+		brief: brief, drain: privateDrain, smith: g.locksmith(ctx, g.vaultOptions(places), false), redact: &g.secrets,
 	})
 	if err != nil {
 		return nil, err

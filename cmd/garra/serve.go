@@ -64,7 +64,8 @@ gateway runs, 65 when a file cannot be parsed.`,
 	f.BoolVar(&o.example, "example", false, "add a small server that is built in, named example")
 	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a `HOST` by which clients call it, without port; repeatable")
 	f.StringVar(&o.certFile, "tls-cert", "", "the certificate `FILE` (PEM) to serve HTTPS with")
-	f.IntVar(&o.drain, "drain-secs", 10, "the most `SECONDS` that calls in flight get when the gateway ends")
+	f.IntVar(&o.drain, "drain-secs", 10,
+		"the most `SECONDS` that calls in flight get when the gateway, or their server, ends")
 	f.StringVar(&o.keyFile, "tls-key", "", "the key `FILE` (PEM) of the certificate")
 	return c
 }
@@ -87,7 +88,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	}
 	defer unlock()
 	e, err := newEngine(places, g.log, purpose{
-		keeps: true, smith: g.locksmith(ctx, g.vaultOptions(places), true), redact: &g.secrets,
+		keeps: true, drain: o.drainTime(), smith: g.locksmith(ctx, g.vaultOptions(places), true), redact: &g.secrets,
 	})
 	if err != nil {
 		return err
