@@ -23,8 +23,9 @@ func (g *Gateway) Notified(from source.Origin, method string, params Raw) {
 	case protocol.NoteResourceUpdated:
 		u.resourceUpdated(from, params)
 	case protocol.NoteMessage:
+		severe := severityOf(params) // once, however many sessions there are
 		for _, s := range g.allSessions() {
-			if s.view.covers(u.name) && u.concerns(from, s) && s.wantsLog(s.view.quiet(), params) {
+			if s.view.covers(u.name) && u.concerns(from, s) && s.wantsLog(s.view.quiet(), severe) {
 				s.tell(method, s.view.log(u.name, params))
 			}
 		}

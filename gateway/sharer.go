@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -313,24 +314,27 @@ func (h *sharer) updated(uri string) []*Session {
 	return slices.Collect(maps.Keys(found))
 }
 
-// wantsLog reports whether a log message is severe enough for the session; unset
-// is the level of a client that set none, empty for everything.
-func (s *Session) wantsLog(unset string, params Raw) bool {
+// wantsLog reports whether a log message of some severity is severe enough for the
+// session; unset is the level of a client that set none, empty for everything.
+func (s *Session) wantsLog(unset string, severe int) bool {
 	wants := s.logLevel()
 	if wants == "" {
 		wants = unset
 	}
-	return severe(params, wants)
+	return severe >= severity(wants)
 }
 
-// severe reports whether a log message is of a level, or a more severe one.
-func severe(params Raw, wanted string) bool {
+// severityOf returns how severe a log message is. One that doesn't say is for everybody.
+func severityOf(params Raw) int {
 	obj, err := protocol.ParseObject(params)
 	if err != nil {
-		return true
+		return math.MaxInt
 	}
 	level, err := protocol.Text(obj.Get("level"))
-	return err != nil || severity(level) >= severity(wanted)
+	if err != nil {
+		return math.MaxInt
+	}
+	return severity(level)
 }
 
 // logLevel is the level that the client set; empty when it set none.

@@ -176,9 +176,9 @@ func hasMember(raw Raw, name string) bool {
 // server. In the stateless era a client that names no level wants none.
 func (x *exchange) wantsLog(params Raw) bool {
 	if x.envelope == nil {
-		return x.session.wantsLog("", params)
+		return x.session.wantsLog("", severityOf(params))
 	}
-	return x.envelope.LogLevel != "" && severe(params, x.envelope.LogLevel)
+	return x.envelope.LogLevel != "" && severityOf(params) >= severity(x.envelope.LogLevel)
 }
 
 // asked is what a source is to know of who asks.
