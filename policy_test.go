@@ -85,7 +85,10 @@ func bans() []ban {
 
 // starters are the packages that may start processes. The tests of all may.
 func starters() []string {
-	return []string{"supervisor", "sandbox", "internal/misbehave", "internal/browser", "internal/stores"}
+	return []string{
+		"supervisor", "sandbox", "internal/misbehave", "internal/browser", "internal/stores", "internal/handover",
+		"internal/pidone",
+	}
 }
 
 // A source is one Go file of the module.

@@ -231,27 +231,46 @@ func readError(resp *http.Response) error {
 // Attach opens a pipe to the gateway, for the view of one server or, when server
 // is empty, of all. The caller closes it.
 func (c *Client) Attach(ctx context.Context, server string) (net.Conn, io.Reader, error) {
+	return c.switchTo(ctx, attachPath+"?"+url.Values{"server": {server}}.Encode(), attachProtocol)
+}
+
+// Handover opens a connection over which the gateway hands over what it listens on, to be
+// spoken to as package handover does. The caller closes it.
+func (c *Client) Handover(ctx context.Context) (*net.UnixConn, error) {
+	conn, _, err := c.switchTo(ctx, handoverPath, handoverProtocol) // nothing comes before it is asked for
+	if err != nil {
+		return nil, err
+	}
+	unix, ok := conn.(*net.UnixConn)
+	if !ok || !ofThisUser(conn) {
+		conn.Close()
+		return nil, errors.New("the gateway is another user's")
+	}
+	return unix, nil
+}
+
+// switchTo opens a connection to the gateway and switches it to another protocol.
+func (c *Client) switchTo(ctx context.Context, path, protocol string) (net.Conn, io.Reader, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w (%s)", ErrNotRunning, c.socket)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		"http://localhost"+attachPath+"?"+url.Values{"server": {server}}.Encode(), http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+path, http.NoBody)
 	if err != nil {
 		conn.Close()
 		return nil, nil, err
 	}
-	req.Header.Set("Upgrade", attachProtocol)
+	req.Header.Set("Upgrade", protocol)
 	req.Header.Set("Connection", "Upgrade")
 	if err := req.Write(conn); err != nil {
 		conn.Close()
-		return nil, nil, fmt.Errorf("asking the gateway for a pipe: %w", err)
+		return nil, nil, fmt.Errorf("asking the gateway for %s: %w", protocol, err)
 	}
 	in := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(in, req)
 	if err != nil {
 		conn.Close()
-		return nil, nil, fmt.Errorf("asking the gateway for a pipe: %w", err)
+		return nil, nil, fmt.Errorf("asking the gateway for %s: %w", protocol, err)
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		defer conn.Close()

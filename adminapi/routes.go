@@ -5,6 +5,8 @@ package adminapi
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -32,6 +34,9 @@ type API struct {
 	// are; nil is for always.
 	Refused func() string
 	Editor  Editor
+	// Handover hands over what garra listens on, over a connection of the socket; nil
+	// where that can't be done.
+	Handover func(conn *net.UnixConn, in io.Reader)
 }
 
 // A Listing is all servers of the configuration.

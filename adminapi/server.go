@@ -39,14 +39,24 @@ const attachPath = "/attach"
 // attachProtocol is the name of what the connection is switched to.
 const attachProtocol = "mcp-stdio"
 
+// handoverPath is where another process asks for what this one listens on, over a
+// connection that is switched to the protocol of package handover.
+const (
+	handoverPath     = "/handover"
+	handoverProtocol = "garra-handover"
+)
+
 // A Server serves the API on the socket and at addresses. Its methods that begin and end
 // that are called by one goroutine.
 type Server struct {
 	handler   http.Handler
 	gateway   *gateway.Gateway
+	handover  func(*net.UnixConn, io.Reader)
 	servers   []*http.Server
 	listeners []net.Listener
-	leaving   atomic.Bool // no connection is taken any more
+	leaving   atomic.Bool  // no connection is taken any more
+	succeeded atomic.Bool  // another process takes those
+	open      atomic.Int64 // connections
 	streams   *streams
 	life      context.Context // of pipes and streams
 	end       context.CancelFunc
@@ -62,7 +72,7 @@ type Options struct {
 
 // NewServer returns a Server that doesn't listen yet.
 func NewServer(api *API) *Server {
-	s := &Server{gateway: api.Gateway, failed: make(chan error, 1)}
+	s := &Server{gateway: api.Gateway, handover: api.Handover, failed: make(chan error, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.streams = newStreams(s.life)
 	s.handler = api.routes(s.streams)
@@ -80,6 +90,9 @@ func (s *Server) EndStreams(whose func(principal string) bool) { s.streams.end(w
 func (s *Server) ServeSocket(l net.Listener) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+attachPath, s.attach)
+	if s.handover != nil {
+		mux.HandleFunc("POST "+handoverPath, s.handOver)
+	}
 	mux.Handle("/", s.handler)
 	s.serve(local(mux), l, nil)
 }
@@ -87,7 +100,7 @@ func (s *Server) ServeSocket(l net.Listener) {
 // ServeAddress serves an address.
 func (s *Server) ServeAddress(l net.Listener, o Options) {
 	door := &door{tokens: o.Tokens, hosts: o.Hosts}
-	s.serve(door.guard(s.handler), l, o.TLS)
+	s.serve(s.forwarded(door.guard(s.handler), l.Addr(), o.TLS != nil), l, o.TLS)
 }
 
 // serve serves a listener with a server of its own.
@@ -99,6 +112,7 @@ func (s *Server) serve(h http.Handler, l net.Listener, config *tls.Config) {
 		ReadHeaderTimeout:            headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(io.Discard, "", 0), // of single connections; nothing to do about them
 	}
+	server.ConnState = s.count
 	s.servers, s.listeners = append(s.servers, server), append(s.listeners, l)
 	if config != nil {
 		l = tls.NewListener(l, config)
@@ -111,6 +125,18 @@ func (s *Server) serve(h http.Handler, l net.Listener, config *tls.Config) {
 			}
 		}
 	}()
+}
+
+// count counts the connections that are open. One that was switched to another protocol is
+// none any more.
+func (s *Server) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.open.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.open.Add(-1)
+	case http.StateActive, http.StateIdle:
+	}
 }
 
 // farewell has each answer of a server that leaves be the last one on its connection
@@ -152,23 +178,45 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 		writeError(w, unknown(server))
 		return
 	}
-	if !strings.EqualFold(r.Header.Get("Upgrade"), attachProtocol) {
-		writeError(w, errorf(http.StatusUpgradeRequired, "http.upgrade", "",
-			"this route needs Upgrade: %s", attachProtocol))
+	conn, in := upgrade(w, r, attachProtocol)
+	if conn == nil {
 		return
+	}
+	defer conn.Close()
+	// What ends the pipe is shown to the client by its end.
+	_ = s.gateway.ServePipe(s.life, in, conn, gateway.PipeClient{
+		Server: server, Principal: principal(r), Gone: hangup.Of(conn),
+	})
+}
+
+// handOver lets another process of the same user take the place of this one. Root may
+// come in at the socket, and gets nothing here: it would run the servers as root.
+func (s *Server) handOver(w http.ResponseWriter, r *http.Request) {
+	conn, in := upgrade(w, r, handoverProtocol)
+	if conn == nil {
+		return
+	}
+	defer conn.Close()
+	if unix, ok := conn.(*net.UnixConn); ok && ofThisUser(conn) {
+		s.handover(unix, in)
+	}
+}
+
+// upgrade switches a connection to another protocol, and returns it with what is to be
+// read from it; nil when the request was answered instead.
+func upgrade(w http.ResponseWriter, r *http.Request, protocol string) (net.Conn, io.Reader) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), protocol) {
+		writeError(w, errorf(http.StatusUpgradeRequired, "http.upgrade", "", "this route needs Upgrade: %s", protocol))
+		return nil, nil
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		writeError(w, err)
-		return
+		return nil, nil
 	}
-	defer conn.Close()
 	conn.SetDeadline(time.Time{})
-	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\n\r\n", attachProtocol)
-	// What ends the pipe is shown to the client by its end.
-	_ = s.gateway.ServePipe(s.life, buffered.Reader, conn, gateway.PipeClient{
-		Server: server, Principal: principal(r), Gone: hangup.Of(conn),
-	})
+	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\n\r\n", protocol)
+	return conn, buffered.Reader
 }
 
 // ListenSocket makes the socket for its owner only. A socket that nobody answers
@@ -185,8 +233,12 @@ func ListenSocket(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, err)
 	}
-	return &peerListener{l}, nil
+	return OfPeers(l), nil
 }
+
+// OfPeers is a listener that takes only connections of the user that garra runs as, and
+// of root.
+func OfPeers(l net.Listener) net.Listener { return &peerListener{l} }
 
 // listenPrivate binds under a name that nobody can connect to before the mode is
 // set, and then moves it into place.
@@ -211,9 +263,16 @@ func listenPrivate(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// A peerListener accepts only connections of the user that garra runs as, and of
-// root.
+// A peerListener is what OfPeers returns.
 type peerListener struct{ net.Listener }
+
+// SyscallConn implements syscall.Conn, by which the listener can be handed over.
+func (l *peerListener) SyscallConn() (syscall.RawConn, error) {
+	if c, ok := l.Listener.(syscall.Conn); ok {
+		return c.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
 
 // Accept implements net.Listener.
 func (l *peerListener) Accept() (net.Conn, error) {

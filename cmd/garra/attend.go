@@ -15,11 +15,12 @@ import (
 
 // attend reloads on SIGHUP and when a file changes, ends the sessions and streams of
 // tokens that were revoked, tells the service manager how things are, and returns when
-// ctx ends or a listener breaks.
-func (d *daemon) attend(ctx context.Context, server *adminapi.Server) error {
-	hangup := make(chan os.Signal, 1)
+// ctx ends, a listener breaks, or a successor is ready, which it returns.
+func (d *daemon) attend(ctx context.Context, server *adminapi.Server) (*succession, error) {
+	// Nothing stops these: while the gateway ends they are of no use, and must not kill.
+	hangup, succession := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+	notifySuccession(succession)
 	defer d.follow(ctx)()
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
@@ -31,6 +32,10 @@ func (d *daemon) attend(ctx context.Context, server *adminapi.Server) error {
 		select {
 		case <-hangup:
 			_ = d.reload(ctx) // it has said what is wrong
+		case <-succession:
+			d.startSuccessor()
+		case successor := <-d.successors:
+			return successor, nil
 		case <-beats:
 			d.beat(ctx)
 		case <-every.C:
@@ -39,12 +44,12 @@ func (d *daemon) attend(ctx context.Context, server *adminapi.Server) error {
 			d.gateway.EndSessions(whose)
 			server.EndStreams(whose)
 		case err := <-server.Failed():
-			return err
+			return nil, err
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), errInterrupted) {
-				return context.Cause(ctx)
+				return nil, context.Cause(ctx)
 			}
-			return nil
+			return nil, nil
 		}
 	}
 }

@@ -42,10 +42,10 @@ func TestDrainOfAGateway(t *testing.T) {
 		return err != nil
 	})
 	resp := third.post(callOf("echo", `{"text":"new"}`))
-	if status, body := third.read(resp); !strings.Contains(body, "gateway.away") || !resp.Close {
+	if status, body := third.must(resp); !strings.Contains(body, "gateway.away") || !resp.Close {
 		t.Errorf("a new call: %d %s, last on its connection: %v", status, body, resp.Close)
 	}
-	if status, body := other.read(other.reply(question)); status != http.StatusAccepted {
+	if status, body := other.must(other.reply(question)); status != http.StatusAccepted {
 		t.Errorf("the answer to a question: %d %s", status, body)
 	}
 	if data := next(); !strings.Contains(data, "me") {

@@ -15,21 +15,52 @@ import (
 // stopBudget bounds the end of a gateway, once calls in flight have had their time.
 const stopBudget = 20 * time.Second
 
-// leave ends a gateway that serves: what runs is waited for, what is new is refused.
-func (d *daemon) leave(server *adminapi.Server) {
+// leave ends a gateway that serves: what runs is waited for; what is new is refused, or is
+// the successor's.
+func (d *daemon) leave(server *adminapi.Server, successor *succession) {
 	again, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if successor == nil {
+		d.stopServing(server)
+		d.drain(again, d.gateway.Drain)
+		stop() // a third signal kills
+		ctx, cancel := context.WithTimeout(context.Background(), stopBudget)
+		defer cancel()
+		server.Shutdown(ctx)
+		d.close(ctx)
+		os.Remove(runFilePath(d.places))
+		return
+	}
+	d.makeRoom(server, successor)
+	d.drain(again, d.gateway.HandOver)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(again), stopBudget)
+	defer cancel()
+	d.close(ctx)
+	kept, cancel := context.WithTimeout(again, d.options.drainTime())
+	defer cancel()
+	server.Linger(kept)
+	stop()
+	server.Shutdown(ctx)
+}
+
+// stopServing has nobody come in any more. That a gateway is there, the lock still says,
+// and run.json.
+func (d *daemon) stopServing(server *adminapi.Server) {
 	d.loaded.Store(false)
 	d.told(d.manager.Stopping(d.options.drainTime() + stopBudget))
 	d.log.Info().Int("drain_secs", d.options.drain).Msg("stopping")
 	server.StopListening()
 	os.Remove(d.places.Socket)
 	d.unlend()
-	d.drain(again, d.gateway.Drain)
-	stop() // a third signal kills
-	ctx, cancel := context.WithTimeout(context.Background(), stopBudget)
-	defer cancel()
-	server.Shutdown(ctx)
-	d.close(ctx)
+}
+
+// makeRoom lets the successor be the one who is there. From now on nothing in the run
+// folder is this gateway's.
+func (d *daemon) makeRoom(server *adminapi.Server, s *succession) {
+	d.log.Info().Int("successor", s.giving.Request.PID).Int("drain_secs", d.options.drain).Msg("handing over")
+	d.told(d.manager.MainProcess(s.giving.Request.PID))
+	server.HandOver()
+	s.giving.Done()
+	close(s.over)
 }
 
 // drain waits until sessions have ended in one of the ways that the gateway has, but not

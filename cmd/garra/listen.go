@@ -13,6 +13,7 @@ import (
 
 	"github.com/garraia/garra/adminapi"
 	"github.com/garraia/garra/internal/atomicfile"
+	"github.com/garraia/garra/internal/handover"
 	"github.com/garraia/garra/internal/place"
 )
 
@@ -33,18 +34,30 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// listen opens the socket and the addresses, and says where they are.
-func (d *daemon) listen() (*doors, error) {
+// listen takes the doors of the gateway whose place this one takes, else opens its own,
+// and says where they are.
+func (d *daemon) listen(taking *handover.Taking) (opened *doors, err error) {
+	if taking != nil {
+		opened, err = inherited(&taking.Estate)
+	} else {
+		opened, err = d.openDoors()
+	}
+	if err == nil && d.options.noAuth && !onLoopback(opened.addresses) {
+		opened.close()
+		err = errors.New("--no-auth works on loopback only, and one of the sockets that were handed over is elsewhere")
+	}
+	return opened, err
+}
+
+// openDoors opens the socket and the addresses.
+func (d *daemon) openDoors() (*doors, error) {
 	socket, err := adminapi.ListenSocket(d.places.Socket)
 	if err != nil {
 		return nil, err
 	}
 	opened := &doors{socket: socket}
-	if opened.addresses, err = d.listenAtAddresses(); err == nil {
-		err = d.writeRunFile(opened.addresses)
-	}
-	if err != nil {
-		opened.close()
+	if opened.addresses, err = d.listenAtAddresses(); err != nil {
+		socket.Close()
 		os.Remove(d.places.Socket)
 		return nil, err
 	}
@@ -61,12 +74,7 @@ func (d *daemon) listenAtAddresses() ([]net.Listener, error) {
 		}
 		return []net.Listener{l}, nil
 	}
-	listeners, err := asListeners(d.manager.Sockets)
-	if err == nil && d.options.noAuth && !onLoopback(listeners) {
-		closeAll(listeners)
-		return nil, errors.New("--no-auth works on loopback only, and a socket of the service manager is elsewhere")
-	}
-	return listeners, err
+	return asListeners(d.manager.Sockets)
 }
 
 // asListeners makes listeners of sockets that listen, all or none. The files are closed.
@@ -124,10 +132,16 @@ type runFile struct {
 	StartedAt time.Time `json:"started_at"`
 }
 
+// tidy removes what says where the gateway is.
+func (d *daemon) tidy() {
+	os.Remove(runFilePath(d.places))
+	os.Remove(d.places.Socket)
+}
+
 // writeRunFile says where the gateway is.
-func (d *daemon) writeRunFile(addresses []net.Listener) error {
+func (d *daemon) writeRunFile() error {
 	run := runFile{PID: os.Getpid(), Socket: d.places.Socket, StartedAt: time.Now().UTC()}
-	for _, l := range addresses {
+	for _, l := range d.doors.addresses {
 		run.Addresses = append(run.Addresses, l.Addr().String())
 	}
 	run.Address = run.Addresses[0]

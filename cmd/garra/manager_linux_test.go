@@ -107,6 +107,35 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	}
 }
 
+// The service manager learns of a successor from the process that it knows, and then
+// hears that one.
+func TestTheServiceManagerFollows(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, one())
+	m := newServiceManager(t, filepath.Join(h.folder, "notify"))
+	cmd := h.command("serve", "--listen", "127.0.0.1:0", "--no-auth")
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.address)
+	p := start(t, cmd)
+	h.serving(p)
+	m.hears("READY=1")
+	first, _ := h.run()
+	p.signal(syscall.SIGUSR2)
+	within(t, "there is a successor", func() bool {
+		run, ok := h.run()
+		return ok && run.PID != first.PID
+	})
+	run, _ := h.run()
+	m.hears(fmt.Sprintf("MAINPID=%d", run.PID))
+	m.hears("READY=1")
+	if code := p.code(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if err := syscall.Kill(run.PID, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	m.hears("STOPPING=1")
+}
+
 // A gateway that does not answer is not said to be alive.
 func TestTheWatchdogIsNotFedByAGatewayThatHangs(t *testing.T) {
 	t.Parallel()

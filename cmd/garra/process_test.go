@@ -269,17 +269,24 @@ func (c *caller) get(path string) (status int, body string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return c.read(resp)
+	return c.must(resp)
 }
 
-func (c *caller) read(resp *http.Response) (status int, body string) {
-	c.t.Helper()
+// read reads an answer to its end.
+func (c *caller) read(resp *http.Response) (status int, body string, err error) {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text), err
+}
+
+// must is read for an answer that must come whole.
+func (c *caller) must(resp *http.Response) (status int, body string) {
+	c.t.Helper()
+	status, body, err := c.read(resp)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return resp.StatusCode, string(text)
+	return status, body
 }
 
 // send posts a message; headers come in pairs.
@@ -310,20 +317,34 @@ func (c *caller) post(message string) *http.Response {
 	return resp
 }
 
-// initialize makes the handshake.
+// initialize makes the handshake, which must succeed.
 func (c *caller) initialize() {
 	c.t.Helper()
+	if err := c.begin(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// begin makes the handshake of a new session.
+func (c *caller) begin() error {
 	c.session = ""
-	resp := c.post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
+	resp, err := c.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
 		`{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}}}}`)
+	if err != nil {
+		return err
+	}
 	session := resp.Header.Get("Mcp-Session-Id")
-	if status, body := c.read(resp); status != http.StatusOK || session == "" {
-		c.t.Fatalf("initialize: %d %s", status, body)
+	if status, body, err := c.read(resp); err != nil || status != http.StatusOK || session == "" {
+		return fmt.Errorf("initialize: %d %s: %w", status, body, err)
 	}
 	c.session = session
-	if status, body := c.read(c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); status != 202 {
-		c.t.Fatalf("initialized: %d %s", status, body)
+	if resp, err = c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); err != nil {
+		return err
 	}
+	if status, body, err := c.read(resp); err != nil || status != http.StatusAccepted {
+		return fmt.Errorf("initialized: %d %s: %w", status, body, err)
+	}
+	return nil
 }
 
 // callOf is a call of a tool of misbehave.

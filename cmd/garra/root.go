@@ -45,7 +45,9 @@ type globals struct {
 	logLevel  string
 	logFormat string
 	pace
-	given   []byte // the vault's passphrase, if the environment had it
+	given   []byte   // the vault's passphrase, if the environment had it
+	args    []string // of the command line, without the program's name
+	pid     int      // by which those who started this process know it
 	manager *systemd.Manager
 	secrets redact.Set // what servers were given, and nothing may show
 
@@ -56,7 +58,8 @@ type globals struct {
 // run is the whole program but for its exit.
 func run(args []string, std streams, pace pace) int {
 	given := takePassphrase() // before anything is started that would inherit it
-	manager := systemd.Take(pidone.PID())
+	pid := pidone.PID()
+	manager := systemd.Take(pid)
 	_ = nodump.Set() // only now: after that the own environment can't be overwritten any more
 	ctx, stop := interruptible()
 	defer stop()
@@ -65,7 +68,7 @@ func run(args []string, std streams, pace pace) int {
 	std.err = said
 	out := &output{Writer: std.out}
 	std.out = out
-	g := &globals{streams: std, pace: pace, given: given, manager: manager}
+	g := &globals{streams: std, pace: pace, given: given, args: args, pid: pid, manager: manager}
 	root := newRoot(g)
 	root.SetArgs(args)
 	root.SetIn(std.in)

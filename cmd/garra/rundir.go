@@ -14,19 +14,19 @@ import (
 
 // ownRun makes the run folder and locks it. One that leads to that of another
 // configuration is left over from a gateway that was killed, unless that runs.
-func (g *globals) ownRun(places place.Places) (place.Places, func(), error) {
+func (g *globals) ownRun(places place.Places) (place.Places, *os.File, error) {
 	if err := places.Make(); err != nil {
 		return places, nil, err
 	}
-	unlock, err := lockRun(places)
+	lock, err := lockRun(places)
 	if err != nil {
 		return places, nil, err
 	}
 	left, err := places.Unlend()
 	if err == nil && !left {
-		return places, unlock, nil
+		return places, lock, nil
 	}
-	unlock()
+	lock.Close()
 	if err != nil {
 		return places, nil, err
 	}
@@ -36,23 +36,24 @@ func (g *globals) ownRun(places place.Places) (place.Places, func(), error) {
 	if err := places.Make(); err != nil {
 		return places, nil, err
 	}
-	unlock, err = lockRun(places)
-	return places, unlock, err
+	lock, err = lockRun(places)
+	return places, lock, err
 }
 
-// lockRun makes sure that one gateway runs for a configuration.
-func lockRun(places place.Places) (func(), error) {
-	unlock, err := filelock.Try(filepath.Join(places.RunDir, "lock"))
+// lockRun makes sure that one gateway runs for a configuration: the one that has the file
+// open.
+func lockRun(places place.Places) (*os.File, error) {
+	lock, err := filelock.Hold(filepath.Join(places.RunDir, "lock"))
 	if !errors.Is(err, filelock.ErrLocked) {
-		return unlock, err
+		return lock, err
 	}
 	other, readErr := readRunFile(places)
 	if readErr != nil {
 		return nil, fmt.Errorf("a gateway runs for %s already; end it first, or give another --config-dir",
 			places.ConfigDir)
 	}
-	return nil, fmt.Errorf("a gateway runs for %s already: pid %d at %s; use that one, end it with `kill %d`, or give "+
-		"another --config-dir", places.ConfigDir, other.PID, other.Address, other.PID)
+	return nil, fmt.Errorf("a gateway runs for %s already: pid %d at %s; use that one, replace it with --replace, "+
+		"end it with `kill %d`, or give another --config-dir", places.ConfigDir, other.PID, other.Address, other.PID)
 }
 
 // lend has the run folder of where the configuration folder leads now lead to this

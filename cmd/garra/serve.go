@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/garraia/garra/adminapi"
+	"github.com/garraia/garra/internal/handover"
 	"github.com/garraia/garra/internal/place"
 	"github.com/garraia/garra/internal/systemd"
 	"github.com/garraia/garra/mcpconfig"
@@ -30,6 +31,9 @@ type serveOptions struct {
 	certFile string
 	keyFile  string
 	drain    int // seconds
+
+	replace   bool
+	elsewhere bool // listen was asked for
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -47,6 +51,11 @@ SIGTERM and SIGINT end the gateway: it listens no longer, /readyz answers 503, w
 new on open connections is refused, calls in flight get the time of --drain-secs, and
 then the servers are stopped. A second signal ends the wait for calls.
 
+With --replace it takes the place of the gateway that runs for the configuration, if one
+does: it gets the sockets of that, and no client is refused. The other one finishes its
+calls and ends; if this one doesn't come up, it goes on. On SIGUSR2 a gateway starts the
+program that is installed now to be replaced by it.
+
 Sockets that a service manager hands over (sd_listen_fds(3)) take the place of --listen,
 and it is told how the gateway is (sd_notify(3)); docs/operations.md has a unit.
 
@@ -56,12 +65,16 @@ run.json in the run folder (garra config path).
 Exit codes: 0 after SIGTERM, 130 after SIGINT, 1 when the address is in use or another
 gateway runs, 65 when a file cannot be parsed.`,
 		Args: exactArgs(0),
-		RunE: func(c *cobra.Command, _ []string) error { return runServe(c.Context(), g, o) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.elsewhere = c.Flags().Changed("listen")
+			return runServe(c.Context(), g, o)
+		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:3888", "the `ADDRESS` to listen on; port 0 takes a free one")
 	f.BoolVar(&o.noAuth, "no-auth", false, "let in everybody who reaches the address (loopback only)")
 	f.BoolVar(&o.example, "example", false, "add a small server that is built in, named example")
+	f.BoolVar(&o.replace, "replace", false, "take the place of the gateway that runs, if one does")
 	f.StringSliceVar(&o.hosts, "allowed-host", nil, "a `HOST` by which clients call it, without port; repeatable")
 	f.StringVar(&o.certFile, "tls-cert", "", "the certificate `FILE` (PEM) to serve HTTPS with")
 	f.IntVar(&o.drain, "drain-secs", 10,
@@ -82,11 +95,20 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if _, err := g.config(); err != nil {
 		return err
 	}
-	places, unlock, err := g.ownRun(places)
-	if err != nil {
+	var taking *handover.Taking
+	if o.replace {
+		if taking, err = g.inherit(ctx, places, &o); err != nil {
+			return err
+		}
+	}
+	var lock *os.File
+	if taking != nil {
+		defer taking.Close()
+		lock, places.Socket = taking.Estate.Lock, taking.Estate.Path
+	} else if places, lock, err = g.ownRun(places); err != nil {
 		return err
 	}
-	defer unlock()
+	defer lock.Close()
 	e, err := newEngine(places, g.log, purpose{
 		keeps: true, drain: o.drainTime(), smith: g.locksmith(ctx, g.vaultOptions(places), true), redact: &g.secrets,
 	})
@@ -96,12 +118,15 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if o.example {
 		e.edit = e.addExample()
 	}
-	d := &daemon{engine: e, options: o, tokens: tokensIn(places), manager: g.manager}
+	d := &daemon{
+		engine: e, began: g, manager: g.manager, options: o, tokens: tokensIn(places), lock: lock,
+		successors: make(chan *succession),
+	}
 	e.applied = func(config *mcpconfig.Config) {
 		d.warnOpen(config)
 		d.lend()
 	}
-	return d.run(ctx)
+	return d.run(ctx, taking)
 }
 
 // check refuses combinations that would open the gateway to the network. A
@@ -158,45 +183,75 @@ func hostName(given string) (string, error) {
 // load its configuration again.
 type daemon struct {
 	*engine
+	began   *globals // as which it was started
+	manager *systemd.Manager
 	options serveOptions
 	tokens  *adminapi.Tokens
-	manager *systemd.Manager // that started it
 	loaded  atomic.Bool
-	open    []string      // servers that --no-auth was warned of; guarded by the engine's mu
-	lent    *place.Places // whose run folder leads to this gateway's, nil for none; likewise
-	leads   string        // the run folder of where the configuration folder last led; likewise
+	lock    *os.File // of the run folder
+	doors   *doors
+	life    context.Context // ends when the gateway begins to end
+
+	handing    atomic.Bool      // a successor is starting
+	successors chan *succession // the one that is ready
+
+	open  []string      // servers that --no-auth was warned of; guarded by the engine's mu
+	lent  *place.Places // whose run folder leads to this gateway's, nil for none; likewise
+	leads string        // the run folder of where the configuration folder last led; likewise
 }
 
-// run serves until ctx ends or a listener breaks.
-func (d *daemon) run(ctx context.Context) (err error) {
+// run serves until ctx ends, a listener breaks, or a successor takes its place; it takes
+// that of another gateway when there is a taking.
+func (d *daemon) run(ctx context.Context, taking *handover.Taking) (err error) {
 	tlsConfig, err := d.options.tls()
 	if err != nil {
 		return err
 	}
-	doors, err := d.listen()
-	if err != nil {
+	if d.doors, err = d.listen(taking); err != nil {
 		return err
 	}
-	defer os.Remove(runFilePath(d.places))
-	defer os.Remove(d.places.Socket)
+	life, end := context.WithCancel(context.Background())
+	defer end()
+	d.life = life
 	server := adminapi.NewServer(&adminapi.API{
 		Gateway: d.gateway, Reload: d.reload, Events: d.events, Loaded: d.loaded.Load,
-		Vault: unlocking{d.engine}, Editor: editing{d.engine}, Refused: d.whyRefused,
+		Vault: unlocking{d.engine}, Editor: editing{d.engine}, Refused: d.whyRefused, Handover: d.handOver,
 	})
-	if err := d.load(); err != nil {
-		doors.close()
+	if err := d.begin(ctx, taking); err != nil {
+		d.doors.close()
 		d.close(ctx)
 		return err
 	}
-	d.loaded.Store(true)
-	server.ServeSocket(doors.socket)
-	for _, address := range doors.addresses {
+	server.ServeSocket(d.doors.socket)
+	for _, address := range d.doors.addresses {
 		server.ServeAddress(address, adminapi.Options{Tokens: d.door(), Hosts: d.options.hosts, TLS: tlsConfig})
 	}
-	d.greet(doors.addresses)
-	err = d.attend(ctx, server)
-	d.leave(server)
+	d.greet(d.doors.addresses)
+	successor, err := d.attend(ctx, server)
+	end()
+	d.leave(server, successor)
 	return err
+}
+
+// begin starts the servers, and says where the gateway is once it is the one.
+func (d *daemon) begin(ctx context.Context, taking *handover.Taking) (err error) {
+	if taking != nil {
+		if err = d.load(); err == nil {
+			err = d.succeed(ctx, taking)
+		}
+		if err != nil {
+			return err // the other goes on, and so does what it says
+		}
+	}
+	if err = d.writeRunFile(); err == nil && taking == nil {
+		err = d.load()
+	}
+	if err != nil {
+		d.tidy()
+		return err
+	}
+	d.loaded.Store(true)
+	return nil
 }
 
 // door are the tokens that are asked for at the addresses; nil for none.

@@ -20,7 +20,19 @@ func Lock(path string) (unlock func(), err error) { return open(path, true) }
 // Try is Lock, but returns ErrLocked instead of waiting.
 func Try(path string) (unlock func(), err error) { return open(path, false) }
 
+// Hold is Try, but returns the open file: whoever has it open, here or in a process that
+// it is handed to, has the lock.
+func Hold(path string) (*os.File, error) { return openFile(path, false) }
+
 func open(path string, wait bool) (func(), error) {
+	f, err := openFile(path, wait)
+	if err != nil {
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}
+
+func openFile(path string, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -29,5 +41,5 @@ func open(path string, wait bool) (func(), error) {
 		f.Close()
 		return nil, err
 	}
-	return func() { f.Close() }, nil
+	return f, nil
 }
