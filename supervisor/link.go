@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -29,6 +30,11 @@ const (
 	maxAsked = 64 // requests of one server that wait for a client's answer
 	maxNotes = 64 // messages without an answer that wait for one server to read
 )
+
+// turn is how many messages of one server are taken in a row. What reads a server that
+// never stops talking would else keep its processor for the ten milliseconds that the Go
+// scheduler gives it, again and again, while calls of other servers wait.
+const turn = 16
 
 // A wiring is what a link connects.
 type wiring struct {
@@ -156,7 +162,10 @@ func (l *link) close(f *source.Failure) {
 func (l *link) readAll() {
 	defer close(l.read)
 	frames := protocol.NewReader(l.out, l.limits.frame)
-	for {
+	for n := 1; ; n++ {
+		if n%turn == 0 {
+			runtime.Gosched()
+		}
 		frame, err := frames.Next()
 		if tooLarge, ok := errors.AsType[*protocol.TooLargeError](err); ok {
 			l.dropped(tooLarge)

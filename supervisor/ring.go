@@ -5,6 +5,7 @@ package supervisor
 import (
 	"bytes"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -101,9 +102,19 @@ func (r *ring) drain(src io.Reader, secrets *redact.Set, each func(string)) {
 	out := secrets.Writer(lines)
 	// Without the shortcuts of both, which would take what comes in larger pieces. The
 	// copy ends with src, and lines take everything.
-	_, _ = io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{src}, make([]byte, maxLineBytes))
+	_, _ = io.CopyBuffer(struct{ io.Writer }{out}, polite{src}, make([]byte, maxLineBytes))
 	_ = out.Close()
 	lines.end()
+}
+
+// A polite reader lets others run before it reads on: who writes without end would else
+// hold them up, as with messages (see turn).
+type polite struct{ src io.Reader }
+
+// Read implements io.Reader.
+func (p polite) Read(b []byte) (int, error) {
+	runtime.Gosched()
+	return p.src.Read(b)
 }
 
 // A lineWriter cuts what is written into lines, and long lines short.
