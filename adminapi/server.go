@@ -113,6 +113,9 @@ func (s *Server) serve(h http.Handler, l net.Listener, config *tls.Config) {
 		ErrorLog: log.New(io.Discard, "", 0), // of single connections; nothing to do about them
 	}
 	server.ConnState = s.count
+	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, conn)
+	}
 	s.servers, s.listeners = append(s.servers, server), append(s.listeners, l)
 	if config != nil {
 		l = tls.NewListener(l, config)
@@ -189,17 +192,24 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// connKey is under what the context of a request has its connection.
+type connKey struct{}
+
 // handOver lets another process of the same user take the place of this one. Root may
 // come in at the socket, and gets nothing here: it would run the servers as root.
 func (s *Server) handOver(w http.ResponseWriter, r *http.Request) {
+	unix, ok := r.Context().Value(connKey{}).(*net.UnixConn)
+	if !ok || !ofThisUser(unix) {
+		writeError(w, errorf(http.StatusForbidden, "auth.socket", "run garra as that user",
+			"a gateway hands over to its own user alone"))
+		return
+	}
 	conn, in := upgrade(w, r, handoverProtocol)
 	if conn == nil {
 		return
 	}
 	defer conn.Close()
-	if unix, ok := conn.(*net.UnixConn); ok && ofThisUser(conn) {
-		s.handover(unix, in)
-	}
+	s.handover(unix, in)
 }
 
 // upgrade switches a connection to another protocol, and returns it with what is to be

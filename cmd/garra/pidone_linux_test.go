@@ -122,6 +122,11 @@ func TestProcessOne(t *testing.T) {
 		t.Error("a stranger was killed")
 	}
 
+	replacing := start(t, h.command("serve", "--replace", "--no-auth"))
+	if code := replacing.code(); code != 1 || !replacing.said("it is process 1 of a container") {
+		t.Errorf("it is replaced: exit code %d", code)
+	}
+
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", first))
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,8 @@ One gateway runs for a configuration folder. Its process id and address are in
 run.json in the run folder (garra config path).
 
 Exit codes: 0 after SIGTERM, 130 after SIGINT, 1 when the address is in use or another
-gateway runs, 65 when a file cannot be parsed.`,
+gateway runs or doesn't hand over, 6 when that is another user's, 65 when a file cannot
+be parsed.`,
 		Args: exactArgs(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.elsewhere = c.Flags().Changed("listen")
