@@ -86,11 +86,12 @@ func (c *chaos) run(t *testing.T, wave []misbehaviour) {
 	rig.Eventually(t, rig.Patience, "the wave is there", func() bool {
 		return len(c.gateway.Servers()) == len(entries)
 	})
+	look := &look{gateway: c.gateway}
 	for _, m := range wave {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			client := rig.Greet(t, rig.NewWeb(c.gateway.URL(""), c.token))
-			(&victim{misbehaviour: &m, t: t, gateway: c.gateway, client: client}).check()
+			(&victim{misbehaviour: &m, t: t, gateway: c.gateway, client: client, look: look}).check()
 			if err := client.HangUp(); err != nil {
 				t.Error(err)
 			}

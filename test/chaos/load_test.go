@@ -35,9 +35,9 @@ const (
 	// that there is something left to misbehave with.
 	pause = 100 * time.Millisecond
 
-	// maxSlowdown is how much slower than in quiet times the slowest hundredth of calls
-	// may be. Servers that misbehave also slow the machine down. How much they do is
-	// seen by servers that are called without garra between, and doesn't count.
+	// maxSlowdown is how many times longer than in quiet times calls may take. Servers
+	// that misbehave also slow the machine down: how much is seen by servers that are
+	// called without garra between, and doesn't count.
 	maxSlowdown = 2
 )
 
@@ -69,9 +69,10 @@ type measured struct{ quiet, chaotic times }
 
 func (m *measured) String() string { return fmt.Sprintf("quiet: %s; chaotic: %s", m.quiet, m.chaotic) }
 
-// slowdown is how much slower than in quiet times the slowest hundredth of calls was.
-func (m *measured) slowdown() float64 {
-	return float64(m.chaotic.percentile(0.99)) / float64(m.quiet.percentile(0.99))
+// slowdown is how much longer than in quiet times it took until a fraction of the calls
+// was answered.
+func (m *measured) slowdown(fraction float64) float64 {
+	return float64(m.chaotic.percentile(fraction)) / float64(m.quiet.percentile(fraction))
 }
 
 type times []time.Duration
@@ -189,12 +190,16 @@ func (l *load) check(t *testing.T) {
 	for _, failure := range l.failures {
 		t.Error(failure)
 	}
-	slowdown, machine := l.through.slowdown(), max(1, l.direct.slowdown())
 	t.Logf("through garra: %s; directly: %s", &l.through, &l.direct)
-	t.Logf("the slowest hundredth of calls was %.2f times as slow as in quiet times, of direct calls %.2f times",
-		slowdown, l.direct.slowdown())
-	if slowdown > maxSlowdown*machine {
-		t.Errorf("garra was held up: %.2f is more than %.2f", slowdown, maxSlowdown*machine)
+	// The slowest hundredth is what is promised. The median tells more on a machine that
+	// is so busy with other things that quiet times aren't.
+	for _, fraction := range []float64{0.5, 0.99} {
+		slowdown, machine := l.through.slowdown(fraction), max(1, l.direct.slowdown(fraction))
+		t.Logf("p%.0f: %.2f times as long as in quiet times, of direct calls %.2f times",
+			100*fraction, slowdown, machine)
+		if slowdown > maxSlowdown*machine {
+			t.Errorf("garra was held up: p%.0f took %.2f times as long", 100*fraction, slowdown)
+		}
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/garraia/garra/internal/misbehave"
 	"github.com/garraia/garra/protocol"
@@ -67,10 +69,48 @@ type victim struct {
 	t       *testing.T
 	gateway *rig.Gateway
 	client  *rig.Client
+	look    *look
 }
 
-// ready waits until the server is.
-func (v *victim) ready() { v.t.Helper(); v.gateway.Ready(v.name) }
+// A look is what garra said of all servers last. All that wait share it: for each answer
+// garra looks at every process of every server. It is safe for concurrent use.
+type look struct {
+	gateway *rig.Gateway
+
+	mu      sync.Mutex // guards both below
+	at      time.Time
+	servers []rig.ServerInfo
+}
+
+// lookEvery is how old a look may be.
+const lookEvery = 200 * time.Millisecond
+
+// server returns what garra said of a server, after some time.
+func (l *look) server(name string, after time.Time) rig.ServerInfo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at.Before(after) || time.Since(l.at) > lookEvery {
+		l.at = time.Now()
+		l.servers = l.gateway.Servers()
+	}
+	for _, s := range l.servers {
+		if s.Name == name {
+			return s
+		}
+	}
+	return rig.ServerInfo{}
+}
+
+// reaches waits until the server is in a state, as it is from now on.
+func (v *victim) reaches(state string) (now rig.ServerInfo) {
+	v.t.Helper()
+	begun := time.Now()
+	rig.Eventually(v.t, rig.Patience, "it is "+state, func() bool {
+		now = v.look.server(v.name, begun)
+		return now.State == state && (state != "ready" || now.Tools != nil)
+	})
+	return now
+}
 
 // call calls a tool.
 func (v *victim) call(tool, arguments string) *protocol.Message {
@@ -106,17 +146,13 @@ func (v *victim) fails(tool, arguments, code string) {
 func (v *victim) check() {
 	v.t.Helper()
 	if v.drive != nil {
-		v.ready()
+		v.reaches("ready")
 		v.drive(v)
 	}
 	if v.state == "" {
 		return
 	}
-	var now rig.ServerInfo
-	rig.Eventually(v.t, rig.Patience, "it is "+v.state, func() bool {
-		now = v.gateway.Server(v.name)
-		return now.State == v.state
-	})
+	now := v.reaches(v.state)
 	for _, part := range v.says {
 		if !strings.Contains(now.LastError, part) {
 			v.t.Errorf("nothing says %q: %s", part, now.LastError)
