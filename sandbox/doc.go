@@ -7,8 +7,9 @@
 //
 //	host      the process that calls Start: garra
 //	launcher  garra executed again: the server's parent, guardian and reaper
-//	stage     garra executed a third time: what becomes a server with limits
-//	server    the MCP server's main process, the launcher's only own child
+//	stage     garra executed once more: what becomes a server with limits or a policy
+//	init      garra executed in namespaces of its own: process 1 in there
+//	server    the MCP server's main process, the only own child of the launcher or the init
 //	tree      the server and everything that ever descended from it
 //	stray     a process that outlived a launcher which was killed
 //
@@ -58,10 +59,28 @@
 // groups are removed when the tree is gone. Their names tell which launcher made
 // them, and the next start sweeps those of launchers that were killed.
 //
+// # How a tree is confined
+//
+// With a [Policy], the stage does more to itself before it executes the server's
+// program, on one thread and in this order: it drops every capability, forbids new
+// privileges, restricts files (landlock(7)) and filters system calls (seccomp(2)). None
+// of it can be taken back, and all that the server starts inherits it.
+//
+// At [LevelNamespaces] the launcher executes an init in new namespaces of processes,
+// mounts, System V IPC and host name, of a network if there is to be none, and of users
+// if it isn't root. The launcher does that, and not the host, since the host may be one
+// whose memory can't be looked at, which therefore couldn't say who is who in a user
+// namespace. The init makes a file system out of what the policy names, gives up its own
+// privileges, starts the stage there, and tells the launcher of the server's end. When
+// the init ends the kernel ends every other process of the namespace, and the init ends
+// with the launcher (PR_SET_PDEATHSIG, and the end of its socket).
+//
+// What a server can't do then is [Claims]; [Probe] finds out which level can be had.
+//
 // # What this can't do
 //
-// On Linux a process of the same user may signal the launcher and may pretend
-// to be one; only a PID namespace ends that. A setuid program in the tree can't
+// Without a policy, on Linux, a process of the same user may signal the launcher and may
+// pretend to be one. A setuid program in the tree can't
 // be killed by an unprivileged launcher, which then stays with it, and a setuid
 // server doesn't get the parent-death signal (prctl(2)).
 //

@@ -30,6 +30,7 @@ type handle struct {
 	control  *net.UnixConn
 	reports  *json.Decoder // from control
 	files    Files         // that the launcher removes, unless it is killed
+	root     int           // whose descendants are the tree: the launcher, or an init
 }
 
 // start executes a launcher, has it start the server, and watches both.
@@ -95,7 +96,7 @@ func (p *Process) handshake(spec *Spec) *StartError {
 	case answer.Failed != nil:
 		return answer.Failed.startError(spec)
 	case answer.Started != nil:
-		p.pid, p.files = answer.Started.PID, spec.Files
+		p.pid, p.root, p.files = answer.Started.PID, answer.Started.Root, spec.Files
 		p.enforced = Enforcement{Memory: answer.Started.Memory, Unenforced: answer.Started.Unenforced}
 		return nil
 	}
@@ -113,7 +114,7 @@ func silent(err error) error {
 
 func (f *failedReport) startError(spec *Spec) *StartError {
 	switch f.Op {
-	case OpLaunch, OpLimit:
+	case OpLaunch, OpLimit, OpConfine:
 		return &StartError{Op: f.Op, Err: fmt.Errorf("%s: %w", f.Doing, f.Errno)}
 	case OpChdir:
 		return &StartError{Op: f.Op, Path: spec.Dir, Err: f.Errno}

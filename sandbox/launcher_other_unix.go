@@ -46,7 +46,18 @@ func maxRSSBytes(usage *syscall.Rusage) int64 {
 
 // signalTree sends sig to the server's process group, which is what can be
 // found of the tree here.
-func signalTree(server int, sig syscall.Signal) { syscall.Kill(-server, sig) }
+func signalTree(_, server int, sig syscall.Signal) { syscall.Kill(-server, sig) }
+
+// initName: there are no namespaces here.
+const initName = "garra-init"
+
+func runInit() error { return syscall.ENOSYS }
+
+func (*launcher) startInit(*confinement, int) (stage int, failure *failedReport) {
+	return 0, newFailedReport(OpConfine, "making namespaces", syscall.ENOSYS)
+}
+
+func (*launcher) endInit() {}
 
 // groupLives reports whether the server's process group still has members. They
 // are process 1's children once the server is gone, so waiting doesn't tell.

@@ -37,6 +37,8 @@ func Main() {
 	case launcherName:
 	case stageName:
 		role = runStage
+	case initName:
+		role = runInit
 	default:
 		return
 	}
@@ -61,6 +63,10 @@ type launcher struct {
 	server int   // the server's process id, and its process group's
 	exited bool  // the server is reaped; its id may be another process's by now
 
+	confine *confinement       // of the server; nil when it isn't
+	init    int                // process 1 of the server's namespaces; 0 without those
+	news    chan *exitedReport // from the init; closed when that ends, nil without one
+
 	group    *group      // of the server; nil without limits that need one
 	enforced Enforcement // of its limits
 	sampler  *sampler    // of its memory; nil without a limit of that
@@ -83,10 +89,13 @@ func launch() error {
 	if err := l.requests.Decode(&first); err != nil || first.Start == nil {
 		return errors.New("no specification on descriptor 3; garra starts this program, people don't")
 	}
+	l.confine = first.Start.Confine
 	if failure := l.start(first.Start.spec()); failure != nil {
 		return l.reports.Encode(report{Failed: failure})
 	}
-	l.tell(report{Started: &startedReport{l.server, l.enforced.Memory, l.enforced.Unenforced}})
+	l.tell(report{Started: &startedReport{
+		PID: l.server, Root: l.root(), Memory: l.enforced.Memory, Unenforced: l.enforced.Unenforced,
+	}})
 	first = request{}
 	debug.FreeOSMemory() // the specification, much of what this process ever allocates
 	l.guard()
@@ -127,14 +136,14 @@ func (l *launcher) start(spec *Spec) *failedReport {
 	}
 	spec.Files.forget()
 	l.server, l.files = pid, spec.Files
-	l.sampler = newSampler(&spec.Limits, l.group)
+	l.sampler = newSampler(&spec.Limits, l.group, l.root())
 	l.letGo()
 	return nil
 }
 
 // execute starts the server's program and returns its process id.
 func (l *launcher) execute(spec *Spec) (pid int, failure *failedReport) {
-	if spec.Limits.any() {
+	if spec.Limits.any() || l.confine != nil {
 		return l.startStaged(spec)
 	}
 	pid, err := syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{
@@ -146,6 +155,14 @@ func (l *launcher) execute(spec *Spec) (pid int, failure *failedReport) {
 		return 0, newFailedReport(execOp(spec.Path, err), "", err)
 	}
 	return pid, nil
+}
+
+// root is the process whose descendants are the server's tree.
+func (l *launcher) root() int {
+	if l.init != 0 {
+		return l.init
+	}
+	return os.Getpid()
 }
 
 // prepare makes this process fit to be a server's parent.
@@ -223,7 +240,13 @@ func (l *launcher) guard() {
 				l.killTree()
 				return
 			}
-			signalTree(l.server, sig)
+			signalTree(l.root(), l.server, sig)
+		case exit, open := <-l.news:
+			if open {
+				l.ended(exit)
+			} else {
+				l.news = nil // the init has ended, and will be reaped
+			}
 		case <-l.sampler.due():
 			if l.over = l.sampler.over(); l.over {
 				l.tell(report{Over: true})
@@ -256,7 +279,11 @@ func (l *launcher) read(signals chan<- syscall.Signal) {
 func (l *launcher) killTree() {
 	delay := firstRound
 	for {
-		signalTree(l.server, syscall.SIGKILL)
+		if l.init != 0 { // the kernel has all others end with it
+			syscall.Kill(l.init, syscall.SIGKILL)
+		} else {
+			signalTree(l.root(), l.server, syscall.SIGKILL)
+		}
 		if l.reap() && !groupLives(l.server) {
 			return
 		}
@@ -290,11 +317,26 @@ func (l *launcher) reap() (none bool) {
 // reaped takes the end of one process.
 func (l *launcher) reaped(pid int, status syscall.WaitStatus, usage *syscall.Rusage) {
 	l.sampler.note(maxRSSBytes(usage))
-	if pid != l.server || l.exited {
-		return
+	switch {
+	case l.exited:
+	case pid == l.server:
+		l.ended(newExitedReport(status, usage))
+	case pid == l.init:
+		// What the init told is the truth, if it did. Else it was killed, and the server
+		// with it.
+		exit := newExitedReport(status, usage)
+		if l.news != nil {
+			if told, open := <-l.news; open {
+				exit = told
+			}
+		}
+		l.ended(exit)
 	}
+}
+
+// ended tells that the server has.
+func (l *launcher) ended(exit *exitedReport) {
 	l.exited = true
-	exit := newExitedReport(status, usage)
 	exit.Over = l.over || l.sampler.killed()
 	exit.Peak, exit.Near = l.sampler.seen(), l.sampler.wasNear()
 	l.tell(report{Exited: exit})

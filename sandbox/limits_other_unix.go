@@ -42,7 +42,7 @@ func enforcement(l *Limits, _ *group) Enforcement {
 // A sampler does nothing here: what a tree uses can't be seen.
 type sampler struct{ peak int64 }
 
-func newSampler(*Limits, *group) *sampler { return nil }
+func newSampler(*Limits, *group, int) *sampler { return nil }
 
 func (*sampler) due() <-chan time.Time { return nil }
 

@@ -17,7 +17,7 @@ type sampler struct {
 	limit int64
 	group *group
 	timer *time.Timer
-	root  int   // of the tree: the launcher
+	root  int   // of the tree
 	last  int64 // sum at the last look, never less than the truth
 	at    time.Time
 	peak  int64 // of what was measured, and of what the kernel told of processes that ended
@@ -32,11 +32,11 @@ const (
 )
 
 // newSampler returns nil when there is nothing to watch.
-func newSampler(l *Limits, g *group) *sampler {
+func newSampler(l *Limits, g *group, root int) *sampler {
 	if l.Memory == 0 {
 		return nil
 	}
-	s := &sampler{limit: l.Memory, group: g, root: os.Getpid(), at: time.Now()}
+	s := &sampler{limit: l.Memory, group: g, root: root, at: time.Now()}
 	if s.data = l.Memory; g.memoryLayer() != "" {
 		s.data = l.dataLimit([]Layer{g.memoryLayer()})
 	}
@@ -112,7 +112,7 @@ func (s *sampler) killed() bool {
 
 // used returns what the tree uses at this moment.
 func (p *Process) used() (bytes int64, ok bool) {
-	return sum(descendants(p.launcher.Pid), proportional), true
+	return sum(descendants(p.root), proportional), true
 }
 
 func sum(pids []int, of func(pid int) int64) (total int64) {

@@ -16,6 +16,7 @@ type Process struct {
 	handle   // to the launcher, or where there is none, to the server
 	pid      int
 	enforced Enforcement
+	confined Confinement
 	over     atomic.Bool
 
 	exit   Exit          // written before exited is closed
@@ -39,6 +40,7 @@ func Start(spec Spec, stdio Stdio) (*Process, error) {
 	if err := p.start(&spec, stdio); err != nil {
 		return nil, err
 	}
+	p.confined = spec.Policy.confinement()
 	return p, nil
 }
 
@@ -64,6 +66,9 @@ func (p *Process) PID() int { return p.pid }
 
 // Enforcement returns what is in force of Spec.Limits.
 func (p *Process) Enforcement() Enforcement { return p.enforced }
+
+// Confinement returns what holds the server to Spec.Policy.
+func (p *Process) Confinement() Confinement { return p.confined }
 
 // Over reports whether the tree is being ended, or was, since it used more memory
 // than it may. It may be known before the server has exited, and is in its Exit.

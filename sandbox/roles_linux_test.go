@@ -40,10 +40,14 @@ func role(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// levelVariable tells a host at which level to confine.
+const levelVariable = "SANDBOX_TEST_LEVEL"
+
 // hostTree hosts a script and stays until its input ends.
 func hostTree(args []string) error {
-	p, err := Start(Spec{Path: "/bin/sh", Args: []string{"sh", "-c", args[0]}, Env: withPath(args[1:])},
-		Stdio{Stderr: os.Stderr})
+	spec := Spec{Path: "/bin/sh", Args: []string{"sh", "-c", args[0]}, Env: withPath(args[1:])}
+	spec.Policy.Level = Level(os.Getenv(levelVariable))
+	p, err := Start(spec, Stdio{Stderr: os.Stderr})
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,10 @@ type Spec struct {
 	Files Files
 	// Limits are what its tree may use.
 	Limits Limits
+	// Policy is what it may touch.
+	Policy Policy
+
+	probe bool // execute nothing: it is tried what can be had
 }
 
 // check refuses what no system can execute.
@@ -42,6 +46,9 @@ func (s *Spec) check() *StartError {
 	}
 	if err := s.Limits.check(); err != nil {
 		return &StartError{Op: OpLimit, Err: err}
+	}
+	if err := s.Policy.check(); err != nil {
+		return &StartError{Op: OpConfine, Err: err}
 	}
 	return nil
 }
@@ -68,6 +75,7 @@ type Stdio struct {
 const (
 	OpLaunch      = "launch"      // starting the launcher, or preparing inside it
 	OpLimit       = "limit"       // setting one of Spec.Limits
+	OpConfine     = "confine"     // having Spec.Policy hold
 	OpChdir       = "chdir"       // entering Spec.Dir
 	OpExec        = "exec"        // executing Spec.Path
 	OpInterpreter = "interpreter" // as OpExec: Spec.Path exists, what its #! line or ELF header names doesn't
@@ -78,7 +86,7 @@ const (
 // fs.ErrPermission), ENOEXEC, E2BIG, EAGAIN and EMFILE apart.
 type StartError struct {
 	Op   string // one of the Op constants
-	Path string // Spec.Dir for OpChdir, empty for OpLaunch and OpLimit, else Spec.Path
+	Path string // Spec.Dir for OpChdir, empty for OpLaunch, OpLimit and OpConfine, else Spec.Path
 	Err  error
 }
 
@@ -91,6 +99,8 @@ func (e *StartError) Error() string {
 		return fmt.Sprintf("executing %q: the file exists, but its interpreter doesn't: %v", e.Path, e.Err)
 	case OpLimit:
 		return fmt.Sprintf("limiting the server: %v", e.Err)
+	case OpConfine:
+		return fmt.Sprintf("confining the server: %v", e.Err)
 	case OpExec:
 		return fmt.Sprintf("executing %q: %v", e.Path, e.Err)
 	}

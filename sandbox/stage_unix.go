@@ -16,8 +16,8 @@ import (
 )
 
 // A stage is garra executed a third time: the process that becomes the server.
-// It waits until the launcher has put it into its control groups, limits itself,
-// where the launcher would limit itself too, and executes the server's program.
+// It waits until the launcher has put it into its control groups, confines and limits
+// itself, where the launcher would confine itself too, and executes the server's program.
 
 // stageName is argv[0] by which Main knows a stage.
 const stageName = "garra-stage"
@@ -28,6 +28,8 @@ type stageRequest struct {
 	Args   [][]byte `json:"args"`
 	Env    [][]byte `json:"env"`
 	Rlimit []rlimit `json:"rlimit"`
+
+	Confine *confinement `json:"confine,omitempty"`
 }
 
 // An rlimit is one resource limit, soft and hard.
@@ -62,9 +64,19 @@ func assign[T int64 | uint64](field *T, value uint64) { *field = T(value) }
 // its end of the socket closes without an answer. It is of a fixed size, so that
 // to write it takes no memory, of which there may be little by then.
 type stageFailure struct {
-	Limit int32 // index of the limit that could not be set; -1 when it was the execution
+	Part  stagePart
+	Index int32 // of the limit that could not be set, or of the step of confineSteps
 	Errno uint32
 }
+
+// A stagePart is a part of what a stage does.
+type stagePart int32
+
+const (
+	partExec stagePart = iota
+	partLimit
+	partConfine
+)
 
 // runStage is the stage. It returns only when it failed.
 func runStage() error {
@@ -77,19 +89,29 @@ func runStage() error {
 		return errors.New("no request on descriptor 3; garra starts this program, people don't")
 	}
 	path, args, env := string(r.Path), toStrings(r.Args), toStrings(r.Env)
-	answer := make([]byte, binary.Size(stageFailure{}))
-	fail := func(limit int, err error) error {
-		binary.NativeEndian.PutUint32(answer, uint32(int32(limit)))
-		binary.NativeEndian.PutUint32(answer[4:], uint32(errnoOf(err)))
+	answer := make([]byte, 0, binary.Size(stageFailure{}))
+	fail := func(part stagePart, index int, err error) error {
+		answer = binary.NativeEndian.AppendUint32(answer, uint32(part))
+		answer = binary.NativeEndian.AppendUint32(answer, uint32(index))
+		answer = binary.NativeEndian.AppendUint32(answer, uint32(errnoOf(err)))
 		_, err = syscall.Write(controlFD, answer)
 		return err
 	}
-	for i := range r.Rlimit {
-		if err := r.Rlimit[i].set(); err != nil {
-			return fail(i, err)
+	if r.Confine != nil {
+		if step, err := r.Confine.confine(); err != nil {
+			return fail(partConfine, step, err)
+		}
+		if r.Confine.Probe {
+			return nil
 		}
 	}
-	return fail(-1, syscall.Exec(path, args, env))
+	// After what takes descriptors and memory to do.
+	for i := range r.Rlimit {
+		if err := r.Rlimit[i].set(); err != nil {
+			return fail(partLimit, i, err)
+		}
+	}
+	return fail(partExec, 0, syscall.Exec(path, args, env))
 }
 
 // errnoOf returns the system's error in err.
@@ -109,7 +131,7 @@ func (l *launcher) startStaged(spec *Spec) (pid int, failure *failedReport) {
 	l.enforced = enforcement(&spec.Limits, l.group)
 	request := &stageRequest{
 		Path: []byte(spec.Path), Args: toBytes(spec.Args), Env: toBytes(spec.Env),
-		Rlimit: rlimits(&spec.Limits, l.group, l.enforced.Memory),
+		Rlimit: rlimits(&spec.Limits, l.group, l.enforced.Memory), Confine: l.confine,
 	}
 	pid, failure = l.runStage(request)
 	if failure != nil {
@@ -132,14 +154,10 @@ func (l *launcher) runStage(r *stageRequest) (pid int, failure *failedReport) {
 	defer ours.Close()
 	syscall.CloseOnExec(fds[0])
 	syscall.CloseOnExec(fds[1])
-	pid, err = syscall.ForkExec(launcherPath(), []string{stageName}, &syscall.ProcAttr{
-		Env:   launcherEnv(),
-		Files: []uintptr{0, 1, 2, uintptr(fds[1])},
-		Sys:   serverAttr(),
-	})
+	pid, failure = l.forkStage(r, fds[1])
 	syscall.Close(fds[1])
-	if err != nil {
-		return 0, newFailedReport(OpLaunch, "starting the stage", err)
+	if failure != nil {
+		return 0, failure
 	}
 	failure = l.group.put(pid)
 	if failure == nil {
@@ -147,9 +165,26 @@ func (l *launcher) runStage(r *stageRequest) (pid int, failure *failedReport) {
 	}
 	if failure != nil {
 		syscall.Kill(pid, syscall.SIGKILL)
-		syscall.Wait4(pid, nil, 0, nil)
+		syscall.Wait4(pid, nil, 0, nil) // not here when it is an init's child
+		l.endInit()
 	}
 	return pid, failure
+}
+
+// forkStage starts a stage with its end of a socket, in namespaces if it is to be.
+func (l *launcher) forkStage(r *stageRequest, socket int) (pid int, failure *failedReport) {
+	if r.Confine != nil && r.Confine.Level == LevelNamespaces {
+		return l.startInit(r.Confine, socket)
+	}
+	pid, err := syscall.ForkExec(launcherPath(), []string{stageName}, &syscall.ProcAttr{
+		Env:   launcherEnv(),
+		Files: []uintptr{0, 1, 2, uintptr(socket)},
+		Sys:   serverAttr(),
+	})
+	if err != nil {
+		return 0, newFailedReport(OpLaunch, "starting the stage", err)
+	}
+	return pid, nil
 }
 
 // send hands the request over and waits for what comes of it.
@@ -164,9 +199,11 @@ func (r *stageRequest) send(stage *os.File) *failedReport {
 		return nil
 	case err != nil:
 		return newFailedReport(OpLaunch, "hearing from the stage", err)
-	case failed.Limit >= 0 && int(failed.Limit) < len(r.Rlimit):
-		doing := "setting " + r.Rlimit[failed.Limit].Name
+	case failed.Part == partLimit && int(failed.Index) < len(r.Rlimit):
+		doing := "setting " + r.Rlimit[failed.Index].Name
 		return newFailedReport(OpLimit, doing, syscall.Errno(failed.Errno))
+	case failed.Part == partConfine && int(failed.Index) < len(confineSteps()):
+		return newFailedReport(OpConfine, confineSteps()[failed.Index], syscall.Errno(failed.Errno))
 	}
 	return newFailedReport(OpExec, "", syscall.Errno(failed.Errno))
 }

@@ -14,14 +14,14 @@ import (
 )
 
 // signalTree sends sig to the server's process group and to every descendant of
-// this process, the launcher, that is not in the group.
+// the tree's root that is not in the group.
 //
 // The kernel signals a group in one step, so nothing that is forked in it at
 // the same time is missed. The others are signalled from the top down: as long
 // as a process's parent hasn't collected it, its id is no other process's, and
 // a parent that has been killed collects nothing any more.
-func signalTree(server int, sig syscall.Signal) {
-	group, others := split(descendants(os.Getpid()), server)
+func signalTree(root, server int, sig syscall.Signal) {
+	group, others := split(descendants(root), server)
 	if len(group) > 0 { // else the group's number may be a stranger's by now
 		syscall.Kill(-server, sig)
 	}

@@ -39,6 +39,45 @@ type startRequest struct {
 	FileDir []byte    `json:"file_dir,omitempty"`
 	Files   []rawFile `json:"files,omitempty"`
 	Limits  Limits    `json:"limits"`
+
+	Confine *confinement `json:"confine,omitempty"`
+}
+
+// A confinement is a Policy that confines, as the launcher, the init and the stage get it.
+type confinement struct {
+	Level   Level       `json:"level"`
+	Read    [][]byte    `json:"read"`
+	Write   [][]byte    `json:"write"`
+	Hidden  [][]byte    `json:"hidden,omitempty"`
+	Network NetworkMode `json:"network,omitempty"`
+	Browser bool        `json:"browser,omitempty"`
+	Dir     []byte      `json:"dir,omitempty"`   // working directory
+	Probe   bool        `json:"probe,omitempty"` // try what holds, and execute nothing
+}
+
+// newConfinement returns nil for a policy that confines nothing.
+func newConfinement(spec *Spec) *confinement {
+	p := &spec.Policy
+	if !p.confines() {
+		return nil
+	}
+	c := &confinement{
+		Level: p.Level, Read: toBytes(p.Read), Write: toBytes(p.Write), Hidden: toBytes(p.Hidden),
+		Network: p.Network, Browser: p.Browser, Dir: []byte(spec.Dir), Probe: spec.probe,
+	}
+	if len(spec.Files.All) > 0 {
+		c.Read = append(c.Read, []byte(spec.Files.Dir))
+	}
+	return c
+}
+
+// confineSteps are what confine does, in that order, for people.
+func confineSteps() []string {
+	return []string{
+		"entering the working directory, which must be among the paths that the server may touch",
+		"dropping capabilities", "forbidding new privileges", "restricting files", "filtering system calls",
+		"trying what it can still do",
+	}
 }
 
 // A rawFile is a File.
@@ -49,6 +88,7 @@ type rawFile struct {
 
 type startedReport struct {
 	PID        int      `json:"pid"`
+	Root       int      `json:"root"` // whose descendants are the tree
 	Memory     []Layer  `json:"memory,omitempty"`
 	Unenforced []string `json:"unenforced,omitempty"`
 }
@@ -56,7 +96,7 @@ type startedReport struct {
 type failedReport struct {
 	Op    string        `json:"op"`
 	Errno syscall.Errno `json:"errno"`
-	Doing string        `json:"doing,omitempty"` // for OpLaunch and OpLimit: the step that failed
+	Doing string        `json:"doing,omitempty"` // for OpLaunch, OpLimit and OpConfine: the step that failed
 }
 
 type exitedReport struct {
@@ -78,6 +118,7 @@ func newStartRequest(spec *Spec) *startRequest {
 		Dir:     []byte(spec.Dir),
 		FileDir: []byte(spec.Files.Dir),
 		Limits:  spec.Limits,
+		Confine: newConfinement(spec),
 	}
 	for _, file := range spec.Files.All {
 		r.Files = append(r.Files, rawFile{Name: []byte(file.Name), Content: file.Content})
