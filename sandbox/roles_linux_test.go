@@ -20,6 +20,9 @@ func roles() map[string]func(args []string) error {
 		"host":         hostTree,
 		"deleted-host": hostDeleted,
 		"run":          hostRun,
+		"host-escapes": hostEscapes,
+		"escapes":      playEscapes,
+		"euid":         sayUser,
 		"few-files":    hostFewFiles,
 		"few-procs":    hostFewProcesses,
 		"hog":          hog,
@@ -70,7 +73,7 @@ func hostDeleted([]string) error {
 
 // hostRun hosts a program on its own standard streams until that has exited.
 func hostRun(args []string) error {
-	p, err := Start(Spec{Path: args[0], Args: args},
+	p, err := Start(Spec{Path: args[0], Args: args, Policy: Policy{Level: Level(os.Getenv(levelVariable))}},
 		Stdio{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
 	if err != nil {
 		return err
@@ -158,4 +161,10 @@ func starve(resource, base int, check func() error) error {
 // asUser runs a command as a user who has no other process.
 func asUser(cmd *exec.Cmd, uid uint32) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+}
+
+// sayUser prints which user this process has the rights of.
+func sayUser([]string) error {
+	_, err := fmt.Println(os.Geteuid())
+	return err
 }
