@@ -64,7 +64,8 @@ func newRig(t *testing.T, servers map[string]entry) *rig {
 	g := gateway.New(gateway.Options{})
 	var err error
 	r.supervisor, err = supervisor.New(supervisor.Options{
-		Host: envbuild.SystemHost(),
+		PrivateDir: t.TempDir(),
+		Host:       envbuild.SystemHost(),
 		Hooks: source.Hooks{
 			Event: func(e source.Event) {
 				r.events.Publish(Event{Time: e.Time, Kind: string(e.Kind), Server: e.Server, State: string(e.State)})

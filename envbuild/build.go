@@ -32,7 +32,14 @@ type Entry struct {
 	Dir string
 	// FileDir is the absolute folder where the child will find its secret files.
 	FileDir string
+	// Private are the child's own folders, in place of the user's; nil is none.
+	Private *Private
+	// Read and Write are paths that the child may touch, with references.
+	Read, Write []string
 }
+
+// Private are folders that a child has for itself alone. They need not exist yet.
+type Private struct{ Home, Cache, Temp string }
 
 // Secrets resolves references to secrets.
 type Secrets interface {
@@ -67,6 +74,7 @@ func Build(ctx context.Context, e Entry, h Host, s Secrets) (*Spec, error) {
 	b.checkBatch(path, args[1:])
 	b.hintHeap(path, args[1:])
 	b.conceal()
+	read, write := b.paths("sandbox.read", b.entry.Read), b.paths("sandbox.write", b.entry.Write)
 	if len(b.problems) > 0 {
 		return nil, b.problems
 	}
@@ -74,7 +82,7 @@ func Build(ctx context.Context, e Entry, h Host, s Secrets) (*Spec, error) {
 		Server: e.Server, Path: path, Args: args, Dir: dir,
 		Vars: b.vars.sorted(), Mode: b.mode(), SearchPath: b.searched,
 		Warnings: b.warnings, Secrets: b.hidden.values(), Keys: slices.Sorted(maps.Keys(b.keys)),
-		Files: b.files, FileDir: e.FileDir,
+		Files: b.files, FileDir: e.FileDir, Read: read, Write: write,
 	}, nil
 }
 
@@ -221,8 +229,21 @@ func (b *builder) workingDir() string {
 	return dir
 }
 
+// paths expands a list of paths.
+func (b *builder) paths(field string, list []string) (expanded []string) {
+	for i, text := range list {
+		if path, ok := b.expandPath(fmt.Sprintf("%s[%d]", field, i), text); ok {
+			expanded = append(expanded, b.sys.from(b.entry.Dir, path))
+		}
+	}
+	return expanded
+}
+
 // defaultDir is the working directory of an entry without cwd.
 func (b *builder) defaultDir() string {
+	if b.entry.Private != nil {
+		return b.entry.Private.Home
+	}
 	if b.sys.isFolder(b.sys.home) {
 		return b.sys.home
 	}

@@ -120,6 +120,7 @@ func (b *builder) environment(ctx context.Context) {
 	}
 	b.addDefaults()
 	b.addTermux()
+	b.addPrivate()
 	if b.entry.EnvFile != "" {
 		b.addEnvFile(ctx)
 	}
@@ -168,6 +169,26 @@ func (b *builder) addDefaults() {
 	name := b.sys.homeVariable()
 	if _, ok := b.vars.get(name); !ok && b.sys.home != "" {
 		b.vars.set(Var{Name: name, Origin: OriginDefault, value: b.sys.home})
+	}
+}
+
+// addPrivate has the child's own folders in the place of the user's, by the XDG Base
+// Directory Specification and npm's own variable.
+func (b *builder) addPrivate() {
+	own := b.entry.Private
+	if own == nil {
+		return
+	}
+	for _, v := range []struct{ name, value string }{
+		{b.sys.homeVariable(), own.Home},
+		{"XDG_CONFIG_HOME", b.sys.join(own.Home, ".config")},
+		{"XDG_DATA_HOME", b.sys.join(own.Home, ".local", "share")},
+		{"XDG_STATE_HOME", b.sys.join(own.Home, ".local", "state")},
+		{"XDG_CACHE_HOME", own.Cache},
+		{"npm_config_cache", b.sys.join(own.Cache, "npm")},
+		{"TMPDIR", own.Temp},
+	} {
+		b.vars.set(Var{Name: v.name, Origin: OriginSandbox, value: v.value})
 	}
 }
 

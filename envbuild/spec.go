@@ -34,6 +34,7 @@ const (
 	OriginVault     Origin = "vault"     // env or env file, with a secret in it
 	OriginSearch    Origin = "search"    // PATH, extended to find the command
 	OriginMemory    Origin = "memory"    // the size of a runtime's heap, by the limit of memory
+	OriginSandbox   Origin = "sandbox"   // a folder that the child has for itself
 )
 
 // A Var is one variable of a child, without its value.
@@ -97,6 +98,9 @@ type Spec struct {
 	Files []File `json:"-"`
 	// FileDir is where they are to be.
 	FileDir string `json:"-"`
+	// Read and Write are Entry's, expanded; absolute if Entry.Dir is.
+	Read  []string `json:"read,omitempty"`
+	Write []string `json:"write,omitempty"`
 }
 
 // A Secret is a value that must be shown to nobody, and its name, which may. Printing
@@ -132,13 +136,23 @@ func (f File) String() string { return f.Name }
 func (f File) Format(s fmt.State, _ rune) { io.WriteString(s, f.Name) }
 
 // Environ returns the child's environment as NAME=value, sorted by name.
-// It is the one way to the values.
+// Value is the only other way to the values.
 func (s *Spec) Environ() []string {
 	environ := make([]string, len(s.Vars))
 	for i, v := range s.Vars {
 		environ[i] = v.Name + "=" + v.value
 	}
 	return environ
+}
+
+// Value returns the value of a variable, empty when the child has none of that name.
+func (s *Spec) Value(name string) string {
+	for _, v := range s.Vars {
+		if v.Name == name {
+			return v.value
+		}
+	}
+	return ""
 }
 
 // Names returns the names of the child's variables, sorted.

@@ -18,6 +18,8 @@ import (
 func owned(name string, flags ...string) *mcpconfig.Server {
 	e := entry(name, flags...)
 	e.Sharing = mcpconfig.SharingSession
+	// Tests tell processes apart by their ids, of which a sandbox would have the same in each.
+	e.Sandbox.Mode = mcpconfig.SandboxOff
 	return e
 }
 

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -75,7 +76,11 @@ type MemoryInfo struct {
 type SandboxInfo struct {
 	Mode       string   `json:"mode"`
 	Effective  string   `json:"effective"`
-	Unenforced []string `json:"unenforced"`
+	Unenforced []string `json:"unenforced"` // a sentence each
+	Network    string   `json:"network,omitempty"`
+	Home       string   `json:"home,omitempty"`  // in place of the user's
+	Read       []string `json:"read,omitempty"`  // besides what all servers may
+	Write      []string `json:"write,omitempty"` // besides its private folders
 }
 
 // A ServerDetail is everything about one server.
@@ -248,10 +253,8 @@ func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 		Env:              envInfo(status.Env, entry.InheritEnv),
 		Memory:           MemoryInfo{LimitMB: intOrNull(entry.MemoryLimitMB), EnforcedBy: []string{}},
 		UnenforcedLimits: status.Limits.Unenforced,
-		Sandbox: SandboxInfo{
-			Mode: string(entry.Sandbox.Mode), Effective: "off", Unenforced: []string{"files", "network"},
-		},
-		PID: intOrNull(status.PID), Sharing: string(entry.Sharing),
+		Sandbox:          sandboxInfo(entry, &status.Sandbox),
+		PID:              intOrNull(status.PID), Sharing: string(entry.Sharing),
 	}
 	if entry.Tools == mcpconfig.ToolsSearch {
 		info.ToolsMode = string(entry.Tools)
@@ -266,6 +269,15 @@ func infoOf(entry *mcpconfig.Server, status source.Status) ServerInfo {
 		info.LastError = &text
 	}
 	return info
+}
+
+// sandboxInfo says nothing of a server that has never been started: nothing confines it.
+func sandboxInfo(entry *mcpconfig.Server, s *source.Sandbox) SandboxInfo {
+	return SandboxInfo{
+		Mode: string(entry.Sandbox.Mode), Effective: cmp.Or(s.Effective, "off"),
+		Unenforced: append([]string{}, s.Unenforced...),
+		Network:    s.Network, Home: s.Home, Read: s.Read, Write: s.Write,
+	}
 }
 
 func envInfo(env source.Env, inherits bool) EnvInfo {

@@ -62,7 +62,8 @@ func newRigWith(t testing.TB, options gateway.Options) *rig {
 	r.gateway = gateway.New(options)
 	var err error
 	r.supervisor, err = supervisor.New(supervisor.Options{
-		Host: envbuild.SystemHost(),
+		PrivateDir: t.TempDir(),
+		Host:       envbuild.SystemHost(),
 		Hooks: source.Hooks{
 			Event: func(e source.Event) {
 				if e.Kind == source.EventState {

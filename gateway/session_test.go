@@ -91,9 +91,11 @@ func TestSlowCallsBlockNobody(t *testing.T) {
 func TestCancellationReachesTheServerAndIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.apply(entry("a"))
-	c, other := r.connect("a", `{}`), r.connect("a", `{}`)
 	marker := filepath.Join(t.TempDir(), "cancelled")
+	e := entry("a")
+	e.Sandbox.Write = []string{filepath.Dir(marker)}
+	r.apply(e)
+	c, other := r.connect("a", `{}`), r.connect("a", `{}`)
 	a := c.send("tools/call", callParams("sleep", fmt.Sprintf(`{"ms":60000,"marker":%q}`, marker)))
 	b := other.send("tools/call", callParams("sleep", `{"ms":300}`))
 	c.text("echo", `{"text":"by now the server has both calls"}`)

@@ -413,9 +413,11 @@ func TestStatelessPipe(t *testing.T) {
 func TestClosingTheResponseCancels(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.apply(entry("a"))
-	c := r.modern("/mcp/a", `{}`)
 	marker := filepath.Join(r.dir, "cancelled")
+	e := entry("a")
+	e.Sandbox.Write = []string{r.dir}
+	r.apply(e)
+	c := r.modern("/mcp/a", `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	meta := strings.Replace(envelope(`{}`), "{", `{"progressToken":"p",`, 1)
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s,"name":"progress",`+

@@ -46,6 +46,7 @@ const (
 	CodeTimeoutUnit        Code = "timeout.unit"
 	CodeCommandSpaces      Code = "command.spaces"
 	CodeMemoryAddressSpace Code = "memory.address_space"
+	CodeSandboxOff         Code = "sandbox.off"
 	CodeURLInvalid         Code = "url.invalid"
 	CodeHeadersInvalid     Code = "headers.invalid"
 	CodeToolsBadPattern    Code = "tools.bad_pattern"
@@ -84,7 +85,7 @@ func (c Code) Severity() Severity {
 	switch c {
 	case CodeFileIgnored, CodeRootUnread, CodeKeyUnknown, CodeServerSimilarName,
 		CodeServerShadowed, CodeFieldRepeated, CodeFieldNotApplicable, CodeTimeoutUnit,
-		CodeCommandSpaces, CodeMemoryAddressSpace, CodeToolsEmptyAllow, CodeSettingIgnored, CodeEnvNull,
+		CodeCommandSpaces, CodeMemoryAddressSpace, CodeSandboxOff, CodeToolsEmptyAllow, CodeSettingIgnored, CodeEnvNull,
 		CodeEnvInherited, CodeEnvVaultUnavailable, CodeSecretArgument, CodeSecretPlaintext,
 		CodeExpandLiteral, CodeExpandClient,
 		CodeToolsUnknownName, CodeExpandUnset, CodeCommandNotFound, CodeCommandNotExecutable,

@@ -237,9 +237,8 @@ func fields() []field {
 		},
 		{
 			name: "sandbox", snake: "sandbox", target: stdioTarget, process: true,
-			bind:     func(s *Server) any { return &s.Sandbox },
-			noEffect: noSandbox,
-			doc:      "What the server may read, write and connect to.",
+			bind: func(s *Server) any { return &s.Sandbox },
+			doc:  "What the server may read, write and connect to.",
 		},
 		{
 			name: "start", snake: "start", target: stdioTarget,
@@ -264,14 +263,6 @@ func fields() []field {
 // notYet is a noEffect of a field that has none whatever its value is.
 func notYet(consequence string) func(*Server) string {
 	return func(*Server) string { return consequence }
-}
-
-// noSandbox is the noEffect of sandbox.
-func noSandbox(s *Server) string {
-	if s.Sandbox.Mode == SandboxOff {
-		return ""
-	}
-	return "servers run without a sandbox"
 }
 
 // onlyGreeted is the noEffect of protocolEra: HTTP+SSE is older than the other era.

@@ -196,10 +196,20 @@ const (
 // Sandbox is what a child may touch. Paths stand as written.
 type Sandbox struct {
 	Mode    SandboxMode
+	Profile SandboxProfile
 	Read    []string // paths that the child may read
 	Write   []string // paths that the child may read and write
 	Network Network
 }
+
+// SandboxProfile names what a kind of program needs besides paths.
+type SandboxProfile string
+
+// The profiles.
+const (
+	ProfileNone    SandboxProfile = ""
+	ProfileBrowser SandboxProfile = "browser" // a browser, which makes a sandbox of its own
+)
 
 // Network is what a child may connect to. The zero Network is the default: the internet
 // without private addresses.

@@ -142,11 +142,12 @@ func sandboxSchema() *jsonschema.Schema {
 		Type: "object",
 		Properties: map[string]*jsonschema.Schema{
 			"mode":    orNull(wordsSchema(sandboxModes())),
+			"profile": orNull(wordsSchema(sandboxProfiles())),
 			"read":    orNull(paths),
 			"write":   orNull(paths),
 			"network": network,
 		},
-		PropertyOrder: []string{"mode", "read", "write", "network"},
+		PropertyOrder: sandboxKeys(),
 	}
 }
 

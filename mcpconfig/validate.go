@@ -17,10 +17,21 @@ func (d *decoder) validate() {
 	d.checkCommand()
 	d.checkURL()
 	d.checkAddressSpace()
+	d.checkSandbox()
 	d.checkPolicy()
 	d.checkReferences()
 	d.checkEffects()
 	d.checkPlaintext()
+}
+
+// checkSandbox warns of a server that nothing confines.
+func (d *decoder) checkSandbox() {
+	m, ok := d.usable("sandbox")
+	if ok && d.server.Transport == Stdio && d.server.Sandbox.Mode == SandboxOff {
+		d.report(m.value.start, CodeSandboxOff,
+			"remove mode, and name what the server needs in read, write and network",
+			"%s is off: the server can touch all that you can", m.key)
+	}
 }
 
 // resolveTransport decides how the server is reached, and reports when the entry doesn't make

@@ -325,6 +325,12 @@ func sandboxModes() []string {
 	return []string{string(SandboxRequired), string(SandboxBestEffort), string(SandboxOff)}
 }
 
+// sandboxKeys returns the keys of sandbox, in the order of the documentation.
+func sandboxKeys() []string { return []string{"mode", "profile", "read", "write", "network"} }
+
+// sandboxProfiles returns the words for sandbox.profile.
+func sandboxProfiles() []string { return []string{string(ProfileBrowser)} }
+
 // networkWords returns the words for sandbox.network.
 func networkWords() []string { return []string{string(NetworkNone), string(NetworkAll)} }
 
@@ -344,6 +350,8 @@ func (d *decoder) sandbox(p *Sandbox, m member) bool {
 		switch item.key {
 		case "mode":
 			ok = choose(d, &p.Mode, sandboxModes(), key, item.value) && ok
+		case "profile":
+			ok = choose(d, &p.Profile, sandboxProfiles(), key, item.value) && ok
 		case "read":
 			ok = d.list(&p.Read, nil, key, path, item.value) && ok
 		case "write":
@@ -352,7 +360,7 @@ func (d *decoder) sandbox(p *Sandbox, m member) bool {
 			ok = d.network(&p.Network, key, path, item.value) && ok
 		default:
 			d.report(item.keyStart, CodeKeyUnknown,
-				didYouMean(item.key, []string{"mode", "read", "write", "network"}),
+				didYouMean(item.key, sandboxKeys()),
 				"unknown key %q in %s", shorten(item.key), m.key)
 		}
 	}

@@ -57,14 +57,16 @@ func fileAttempts() []attempt {
 		{"read by a way around", "files.read", func(w *world) error {
 			return readSecret(w.Inside + "/../outside/id_ed25519")
 		}},
-		{"read by /proc/self/root", "files.read", func(w *world) error { return readSecret("/proc/self/root" + w.Secret) }},
+		{"read by its root", "files.read", func(w *world) error { return readSecret("/proc/self/root" + w.Secret) }},
 		{"read by the parent's root", "files.read", func(w *world) error {
 			return readSecret(fmt.Sprintf("/proc/%d/root%s", os.Getppid(), w.Secret))
 		}},
 		{"read by a sibling's root", "files.read", func(w *world) error {
 			return readSecret(fmt.Sprintf("/proc/%d/root%s", w.Sibling, w.Secret))
 		}},
-		{"read by another program", "files.read", func(w *world) error { return exec.Command("/bin/cat", w.Secret).Run() }},
+		{"read by another program", "files.read", func(w *world) error {
+			return exec.Command("/bin/cat", w.Secret).Run()
+		}},
 		{"list a folder", "files.read", func(w *world) error { _, err := os.ReadDir(w.Outside); return err }},
 		{"list the root's home", "files.read", func(*world) error { _, err := os.ReadDir("/root"); return err }},
 		{"run a program", "files.read", func(w *world) error { return exec.Command(w.Outside + "/program").Run() }},
@@ -104,7 +106,9 @@ func fileAttempts() []attempt {
 			return os.WriteFile(w.Inside+"/folder/new", nil, 0o600)
 		}},
 		{"link a file in", "files.ways", func(w *world) error { return os.Link(w.Secret, w.Inside+"/hard") }},
-		{"rename in", "files.ways", func(w *world) error { return os.Rename(w.Outside+"/tokens.json", w.Inside+"/tokens") }},
+		{"rename in", "files.ways", func(w *world) error {
+			return os.Rename(w.Outside+"/tokens.json", w.Inside+"/tokens")
+		}},
 		{"exchange folders in a race", "files.ways", raceOut},
 		{"change the root", "files.ways", func(*world) error {
 			cmd := exec.Command("/bin/true") // the root is that of all threads of a process
@@ -365,10 +369,13 @@ func processAttempts() []attempt {
 		}},
 		{"look at a message queue", "processes.ipc", func(w *world) error {
 			var info [256]byte
-			_, _, errno := unix.Syscall(unix.SYS_MSGCTL, uintptr(w.Queue), unix.IPC_STAT, uintptr(unsafe.Pointer(&info)))
+			_, _, errno := unix.Syscall(unix.SYS_MSGCTL, uintptr(w.Queue), unix.IPC_STAT,
+				uintptr(unsafe.Pointer(&info)))
 			return orNil(errno)
 		}},
-		{"become another user", "privileges.have", func(*world) error { return orNil(rawCall(unix.SYS_SETRESUID, 1, 1, 1)) }},
+		{"become another user", "privileges.have", func(*world) error {
+			return orNil(rawCall(unix.SYS_SETRESUID, 1, 1, 1))
+		}},
 		{"give a file away", "privileges.have", func(w *world) error { return os.Chown(write(w, "given"), 1, 1) }},
 		{"raise a priority", "privileges.have", func(*world) error {
 			return unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -5)
@@ -378,7 +385,10 @@ func processAttempts() []attempt {
 		}},
 		{"become root", "privileges.gain", becomeRoot},
 		{"make a user namespace", "privileges.namespaces", inNamespaces(unix.CLONE_NEWUSER)},
-		{"make other namespaces", "privileges.namespaces", inNamespaces(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET)},
+		{
+			"make other namespaces", "privileges.namespaces",
+			inNamespaces(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET),
+		},
 		{"leave its mounts", "privileges.namespaces", func(*world) error { return unix.Unshare(unix.CLONE_NEWNS) }},
 		{"enter another namespace", "privileges.namespaces", func(*world) error {
 			f, err := os.Open("/proc/self/ns/uts")

@@ -349,7 +349,9 @@ func TestNetworkThatIsOpen(t *testing.T) {
 		if r := results["connect to the host's loopback"]; r.Error != "" {
 			t.Errorf("network %s: %s", mode, r.Error)
 		}
-		said := slices.ContainsFunc(policy.Gaps(&of), func(c Claim) bool { return strings.HasPrefix(c.Name, "network.") })
+		said := slices.ContainsFunc(policy.Gaps(&of), func(c Claim) bool {
+			return strings.HasPrefix(c.Name, "network.")
+		})
 		if said != (mode == NetworkInternet) {
 			t.Errorf("network %s: the open network is said to be a gap: %v", mode, said)
 		}

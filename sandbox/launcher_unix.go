@@ -337,6 +337,7 @@ func (l *launcher) reaped(pid int, status syscall.WaitStatus, usage *syscall.Rus
 // ended tells that the server has.
 func (l *launcher) ended(exit *exitedReport) {
 	l.exited = true
+	l.sampler.note(exit.MaxRSS)
 	exit.Over = l.over || l.sampler.killed()
 	exit.Peak, exit.Near = l.sampler.seen(), l.sampler.wasNear()
 	l.tell(report{Exited: exit})

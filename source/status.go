@@ -61,6 +61,7 @@ type Status struct {
 	Hello     *Hello // nil unless ready
 	Noise     int    // lines on standard output that were no messages
 	Limits    Limits // of the process that runs
+	Sandbox   Sandbox
 	// Secrets are the secrets that it was started with, sorted: KEY for one of the
 	// vault, STORE:KEY for any other. Nil until that is known.
 	Secrets []string
@@ -84,6 +85,19 @@ type Limits struct {
 	Memory []string
 	// Unenforced says in words what isn't in force as it was asked for.
 	Unenforced []string
+}
+
+// Sandbox says what confines a server, or confined it last. It is empty before its first
+// start.
+type Sandbox struct {
+	// Effective is namespaces, landlock, basic or off.
+	Effective string
+	// Unenforced says in words, a sentence each, what the server could do nevertheless.
+	Unenforced []string
+	Home       string   // the folder that it has in place of the user's home
+	Read       []string // what else it may read, besides what all servers may
+	Write      []string // what else it may write
+	Network    string   // internet, none, all or listed
 }
 
 // Command says which file is run, and where it was looked for.

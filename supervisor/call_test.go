@@ -29,7 +29,7 @@ func TestCallTimeout(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	marker := filepath.Join(t.TempDir(), "cancelled")
-	s := r.only(misbehaving().With("callTimeoutSecs", 0.2))
+	s := r.only(misbehaving().With("callTimeoutSecs", 0.2).Writing(marker))
 	c := tool("sleep", args{"ms": 60_000, "marker": marker})
 	c.Timeout = 0 // the entry's
 	began := time.Now()
@@ -114,10 +114,11 @@ func TestProgress(t *testing.T) {
 func TestCancellation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	s := r.only(misbehaving())
+	folder := t.TempDir()
+	s := r.only(misbehaving().Writing(folder + "/any"))
 	t.Run("before", func(t *testing.T) {
 		t.Parallel()
-		marker := filepath.Join(t.TempDir(), "cancelled")
+		marker := filepath.Join(folder, "never")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := s.Call(ctx, tool("sleep", args{"ms": 60_000, "marker": marker}))
@@ -129,7 +130,7 @@ func TestCancellation(t *testing.T) {
 	})
 	t.Run("meanwhile", func(t *testing.T) {
 		t.Parallel()
-		marker := filepath.Join(t.TempDir(), "cancelled")
+		marker := filepath.Join(folder, "cancelled")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := running(ctx, t, s, marker)
 		beside := make(chan error, 1)

@@ -16,6 +16,7 @@ func EntryOf(s *mcpconfig.Server, dir string) envbuild.Entry {
 	return envbuild.Entry{
 		Server: s.Name, Command: s.Command, Args: s.Args, Cwd: s.Cwd, Env: s.Env, EnvFile: s.EnvFile,
 		MemoryLimitMB: s.MemoryLimitMB, InheritEnv: s.InheritEnv, NotSecret: s.NotSecret, Dir: dir,
+		Read: s.Sandbox.Read, Write: s.Sandbox.Write,
 		Where: func(field string) string { return s.Position(field).String() },
 	}
 }

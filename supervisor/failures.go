@@ -17,8 +17,9 @@ import (
 func startOutcome(entry *mcpconfig.Server, err error) lifecycle.Outcome {
 	passing := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
 		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ETXTBSY)
-	if e, ok := errors.AsType[*sandbox.StartError](err); ok && (e.Op == sandbox.OpLaunch || e.Op == sandbox.OpLimit) {
-		passing = true // the launcher is garra itself, and it was there before; so were the limits
+	if e, ok := errors.AsType[*sandbox.StartError](err); ok && e.Op != sandbox.OpChdir && e.Op != sandbox.OpExec &&
+		e.Op != sandbox.OpInterpreter {
+		passing = true // the launcher is garra itself, and it was there before; so were limits and confinement
 	}
 	return lifecycle.Outcome{
 		Failure: &source.Failure{

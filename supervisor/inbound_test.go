@@ -243,8 +243,8 @@ func running(ctx context.Context, t *testing.T, s *Server, marker string) <-chan
 func TestNotifyingAServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	s := r.only(misbehaving())
 	marker := filepath.Join(r.dir, "cancelled")
+	s := r.only(misbehaving().Writing(marker))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := running(ctx, t, s, marker)
 	s.Notify(protocol.NoteCancelled, Raw(`{"requestId":2}`)) // initialize was 1

@@ -233,7 +233,8 @@ func TestIsolationFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(Options{IsolationFile: file}); err == nil || !strings.Contains(err.Error(), file) {
+		_, err := New(Options{PrivateDir: t.TempDir(), IsolationFile: file})
+		if err == nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/garraia/garra/internal/misbehave"
+	"github.com/garraia/garra/internal/sourcetest"
 	"github.com/garraia/garra/source"
 )
 
@@ -47,8 +48,8 @@ func kill(t *testing.T, pid int) {
 	}
 }
 
-// pidIn reads a process id that a server wrote.
-func pidIn(t *testing.T, file string) int {
+// pidIn reads a process id that a server wrote, and returns what that is here.
+func pidIn(t *testing.T, s *Server, file string) int {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -58,7 +59,7 @@ func pidIn(t *testing.T, file string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pid
+	return sourcetest.Outside(t, s.Status().PID, pid)
 }
 
 // shell is an entry that runs the misbehaving server from a shell script, in
@@ -71,7 +72,7 @@ func shell(script string, flags ...string) fields {
 	}
 	return fields{
 		"command": "/bin/sh", "args": []string{"-c", strings.ReplaceAll(script, "$SERVER", line)},
-		"restartDelaySecs": 0.1,
+		"restartDelaySecs": 0.1, "sandbox": map[string]any{"read": []string{path}},
 	}
 }
 
@@ -92,14 +93,16 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 		})
 	}
 	for name, entry := range map[string]func(file string) fields{
-		"shell with a worker": func(f string) fields { return shell("sleep 300 & echo $! >" + f + "; exec $SERVER") },
+		"shell with a worker": func(f string) fields {
+			return shell("sleep 300 & echo $! >" + f + "; exec $SERVER").Writing(f)
+		},
 		"shell that does not pass signals on": func(f string) fields {
-			return shell("trap '' TERM; sleep 300 & echo $! >"+f+"; $SERVER; wait", "--ignore-eof")
+			return shell("trap '' TERM; sleep 300 & echo $! >"+f+"; $SERVER; wait", "--ignore-eof").Writing(f)
 		},
 		"grandchild":                         func(f string) fields { return misbehaving("--fork-worker", f) },
 		"grandchild in a session of its own": func(f string) fields { return misbehaving("--setsid-worker", f) },
 		"daemon": func(f string) fields {
-			return shell("(setsid sh -c 'echo $$ >" + f + "; exec sleep 300' &); exec $SERVER")
+			return shell("(setsid sh -c 'echo $$ >" + f + "; exec sleep 300' &); exec $SERVER").Writing(f)
 		},
 		"ignores SIGTERM": func(f string) fields {
 			return misbehaving("--ignore-eof", "--ignore-term", "--setsid-worker", f)
@@ -125,7 +128,7 @@ func stopEndsAll(t *testing.T, entry fields, worker string) {
 			data, err := os.ReadFile(worker)
 			return err == nil && strings.HasSuffix(string(data), "\n")
 		})
-		pids = append(pids, pidIn(t, worker))
+		pids = append(pids, pidIn(t, s, worker))
 	}
 	for _, pid := range pids {
 		if !alive(pid) {

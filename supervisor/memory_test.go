@@ -268,6 +268,7 @@ func TestNodeUnderALimit(t *testing.T) {
 	r := newRig(t)
 	r.apply(map[string]fields{"s": {
 		"command": node, "args": []string{"-e", program, done}, "memoryLimitMb": 512, "maxRestarts": 0,
+		"sandbox": args{"write": []string{filepath.Dir(done)}},
 	}})
 	var text []byte
 	eventually(t, "the program is done", func() bool {

@@ -4,6 +4,8 @@ package supervisor
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -35,10 +37,15 @@ var (
 
 const patience = sourcetest.Patience
 
-// misbehaving is an entry whose server misbehaves by flags.
+// misbehaving is an entry whose server misbehaves by flags. It may write where they say.
 func misbehaving(flags ...string) fields {
 	path, args := misbehave.Command(flags...)
-	return fields{"command": path, "args": args, "restartDelaySecs": 0.1}
+	f := fields{"command": path, "args": args, "restartDelaySecs": 0.1}
+	files := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return !filepath.IsAbs(f) })
+	if len(files) > 0 {
+		return f.Writing(files...)
+	}
+	return f
 }
 
 // entryNamed is an entry that stands in no file.
@@ -73,9 +80,10 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	r := &rig{t: t, dir: t.TempDir()}
 	limits := quick()
 	options := Options{
-		Host:   envbuild.Host{Env: []string{"PATH=/usr/bin:/bin"}, Home: r.dir},
-		Hooks:  r.Hooks(),
-		limits: &limits,
+		Host:       envbuild.Host{Env: []string{"PATH=/usr/bin:/bin"}, Home: r.dir},
+		Hooks:      r.Hooks(),
+		PrivateDir: t.TempDir(),
+		limits:     &limits,
 	}
 	for _, c := range change {
 		c(&options)
@@ -135,14 +143,14 @@ func use(t *testing.T, s *Server, name string, arguments args) string {
 	return sourcetest.Use(t, s, name, arguments)
 }
 
-// pidOf asks a server for its process id.
+// pidOf asks a server for its process id, and returns what that is here.
 func pidOf(t *testing.T, s *Server) int {
 	t.Helper()
 	pid, err := strconv.Atoi(use(t, s, "pid", nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pid
+	return sourcetest.Outside(t, s.Status().PID, pid)
 }
 
 // linkOf is the link of a server that is ready.

@@ -4,7 +4,9 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/lifecycle"
@@ -21,6 +23,7 @@ type runner struct {
 	host    envbuild.Host
 	secrets envbuild.Secrets
 	forced  *isolation
+	warden  *warden
 	spawn   chan struct{} // bounds how many are spawned at the same time
 	hooks   *source.Hooks
 	limits  *limits
@@ -37,34 +40,68 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) (out lifecycle.Outcome) {
 	if err != nil {
 		return lifecycle.Outcome{Failure: lifecycle.EntryFailure(run.Entry.Name, err), Permanent: true}
 	}
+	cell, err := r.warden.cellOf(run.Entry, spec)
+	if err != nil {
+		return lifecycle.Outcome{Failure: confineFailure(run.Entry.Name, err), Permanent: true}
+	}
 	release := r.redact.Hold(r.secretsOf(spec))
 	defer func() { // what is told of the run's end is told without its secrets
 		out.Failure = lifecycle.Redacted(out.Failure, r.redact.String)
 		release()
 	}()
-	for _, w := range append(spec.Warnings, withheld(run.Entry.Name, env)...) {
+	if err := cell.furnish(); err != nil {
+		return startOutcome(run.Entry, err)
+	}
+	for _, w := range slices.Concat(spec.Warnings, withheld(run.Entry.Name, env), cell.warnings) {
 		run.Warn(w)
 	}
 	run.Show(func(s *source.Status) {
 		s.Env, s.Secrets = env, append([]string{}, spec.Keys...)
-		s.Command = r.commandOf(spec)
+		s.Command = r.commandOf(spec, cell)
 	})
-	proc, err := r.start(ctx, spec, limitsOf(run.Entry, r.limits.noCgroup))
+	proc, err := r.start(ctx, spec, limitsOf(run.Entry, r.limits.noCgroup), cell)
 	if err != nil {
 		return startOutcome(run.Entry, err)
 	}
 	showLimits(run, proc.Enforcement())
-	return r.attend(ctx, run, proc)
+	shown := cell.status(proc.Confinement(), r.redact.String)
+	run.Show(func(s *source.Status) { s.Sandbox = shown })
+	return r.attendConfined(ctx, run, proc, cell)
+}
+
+// attendConfined attends to a process, and tells people what the sandbox denied it.
+func (r *runner) attendConfined(ctx Context, run *lifecycle.Run, proc *process, c *cell) lifecycle.Outcome {
+	missed := &denials{cell: c, run: run, home: r.warden.home}
+	listening, hooks := *r, *r.hooks
+	hooks.Stderr = func(server, line string) {
+		missed.hear(line)
+		if r.hooks.Stderr != nil {
+			r.hooks.Stderr(server, line)
+		}
+	}
+	listening.hooks = &hooks
+	out := listening.attend(ctx, run, proc)
+	missed.explain(out.Failure)
+	return out
+}
+
+// confineFailure is why a server isn't started.
+func confineFailure(server string, err error) *source.Failure {
+	f := &source.Failure{Code: source.ServerFailed, Server: server, Cause: err, Message: err.Error()}
+	if e, ok := errors.AsType[*confineError](err); ok {
+		f.Fix = e.fix
+	}
+	return f
 }
 
 // commandOf is what a person may see of how the server is run. References in the names
 // of files have become what they refer to.
-func (r *runner) commandOf(spec *envbuild.Spec) source.Command {
+func (r *runner) commandOf(spec *envbuild.Spec, c *cell) source.Command {
 	shown := func(text string) string {
 		clean, _ := r.redact.Text([]byte(text))
 		return string(clean)
 	}
-	of := source.Command{Path: shown(spec.Path), Dir: shown(spec.Dir)}
+	of := source.Command{Path: shown(spec.Path), Dir: shown(c.dir)}
 	for _, folder := range spec.SearchPath {
 		of.SearchPath = append(of.SearchPath, shown(folder))
 	}
@@ -86,7 +123,7 @@ func (r *runner) secretsOf(spec *envbuild.Spec) []redact.Value {
 // build makes the environment; env tells what a person may know of it.
 func (r *runner) build(ctx Context, of *mcpconfig.Server) (*envbuild.Spec, source.Env, error) {
 	entry := EntryOf(of, r.dir)
-	entry.FileDir = newFileDir(r.host)
+	entry.FileDir, entry.Private = newFileDir(r.host), r.warden.privateOf(of)
 	spec, err := envbuild.Build(ctx, entry, r.host, r.secrets)
 	if err != nil {
 		return nil, source.Env{}, err
@@ -104,10 +141,15 @@ func (r *runner) build(ctx Context, of *mcpconfig.Server) (*envbuild.Spec, sourc
 	return spec, env, nil
 }
 
-// Obstacle implements lifecycle.Runner: it is why the environment can't be built.
+// Obstacle implements lifecycle.Runner: it is why the environment can't be built, or the
+// server not be confined.
 func (r *runner) Obstacle(ctx Context, entry *mcpconfig.Server) *source.Failure {
-	if _, _, err := r.build(ctx, entry); err != nil {
+	spec, _, err := r.build(ctx, entry)
+	if err != nil {
 		return lifecycle.EntryFailure(entry.Name, err)
+	}
+	if _, err := r.warden.cellOf(entry, spec); err != nil {
+		return confineFailure(entry.Name, err)
 	}
 	return nil
 }
@@ -149,7 +191,7 @@ func withheld(server string, env source.Env) []string {
 }
 
 // start spawns the process, a few at the same time over all servers.
-func (r *runner) start(ctx Context, spec *envbuild.Spec, limits sandbox.Limits) (*process, error) {
+func (r *runner) start(ctx Context, spec *envbuild.Spec, limits sandbox.Limits, c *cell) (*process, error) {
 	select {
 	case r.spawn <- struct{}{}:
 		defer func() { <-r.spawn }()
@@ -158,8 +200,9 @@ func (r *runner) start(ctx Context, spec *envbuild.Spec, limits sandbox.Limits) 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return startProcess(sandbox.Spec{
-		Path: spec.Path, Args: spec.Args, Env: spec.Environ(), Dir: spec.Dir, Files: filesOf(spec),
-		Limits: limits,
-	})
+	of := sandbox.Spec{
+		Path: spec.Path, Args: spec.Args, Env: spec.Environ(), Files: filesOf(spec), Limits: limits,
+	}
+	c.confine(&of)
+	return startProcess(of)
 }

@@ -3,12 +3,15 @@
 package supervisor
 
 import (
+	"errors"
+	"path/filepath"
 	"slices"
 
 	"github.com/garraia/garra/envbuild"
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/mcpconfig"
 	"github.com/garraia/garra/redact"
+	"github.com/garraia/garra/sandbox"
 	"github.com/garraia/garra/source"
 )
 
@@ -24,6 +27,11 @@ type Options struct {
 	// says inherit_env; empty remembers it only until the end of this process.
 	IsolationFile string
 	Hooks         source.Hooks
+	// PrivateDir is the absolute folder in which each server has a home, a cache and
+	// temporary files of its own. It is made when it is needed.
+	PrivateDir string
+	// Own are garra's own folders, which no server may touch.
+	Own []string
 	// Redact gets the secrets that servers are started with, and takes them out of all
 	// that comes from any. Nil is one that nobody else has.
 	Redact *redact.Set
@@ -35,7 +43,8 @@ type Options struct {
 	// Shared is what these servers have in common with those of other kinds.
 	Shared lifecycle.Shared
 
-	limits *limits // nil for the standard ones
+	limits    *limits                  // nil for the standard ones
+	abilities func() sandbox.Abilities // nil for the machine's
 }
 
 // A Supervisor owns the stdio servers of one configuration. It is safe for
@@ -44,12 +53,19 @@ type Supervisor struct {
 	options Options
 	spawn   chan struct{}
 	forced  *isolation
+	warden  *warden
 	set     *lifecycle.Set[*Server]
 }
+
+// errNoPrivateDir is a mistake of the caller: servers would share what they write.
+var errNoPrivateDir = errors.New("supervising servers: there is no absolute folder for what is private to each")
 
 // New returns a Supervisor without servers. It fails when the isolation file is
 // there and can't be read.
 func New(options Options) (*Supervisor, error) {
+	if !filepath.IsAbs(options.PrivateDir) {
+		return nil, errNoPrivateDir
+	}
 	forced, err := openIsolation(options.IsolationFile)
 	if err != nil {
 		return nil, err
@@ -65,6 +81,7 @@ func New(options Options) (*Supervisor, error) {
 		options: options,
 		spawn:   make(chan struct{}, maxSpawning),
 		forced:  forced,
+		warden:  newWarden(&options),
 		set:     lifecycle.NewSet[*Server](),
 	}, nil
 }
@@ -118,7 +135,7 @@ func (s *Supervisor) newServer(dir string, entry *mcpconfig.Server, holder strin
 	server := &Server{ring: newRing(), of: of}
 	r := &runner{
 		server: server, dir: dir, host: s.options.Host, secrets: s.options.Secrets, spawn: s.spawn,
-		forced: s.forced, hooks: &s.options.Hooks, limits: s.options.limits, once: s.options.Once,
+		forced: s.forced, warden: s.warden, hooks: &s.options.Hooks, limits: s.options.limits, once: s.options.Once,
 		redact: s.options.Redact, blocked: s.options.Blocked,
 	}
 	options := lifecycle.Options{

@@ -103,7 +103,9 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 	})
 	of := supervisor.Options{
 		Host: host, Secrets: e.keeper, Redact: p.redact, Blocked: e.keeper.Blocked, Once: p.brief, Hooks: hooks,
-		Shared: shared,
+		Shared:     shared,
+		PrivateDir: filepath.Join(places.RunDir, "private"),
+		Own:        []string{places.ConfigDir, places.StateDir, places.RunDir},
 	}
 	if p.keeps {
 		of.IsolationFile = isolationFile(places)

@@ -104,6 +104,7 @@ type shownProcess struct {
 // A shownSandbox is the sandbox that an entry asks for.
 type shownSandbox struct {
 	Mode         string   `json:"mode"`
+	Profile      string   `json:"profile,omitempty"`
 	Read         []string `json:"read,omitempty"`
 	Write        []string `json:"write,omitempty"`
 	Network      string   `json:"network,omitempty"`
@@ -132,7 +133,8 @@ func show(s *mcpconfig.Server) shownServer {
 		MemoryLimitMB: s.MemoryLimitMB, AddressSpaceLimitMB: s.AddressSpaceLimitMB, CPULimit: s.CPULimit,
 		MaxProcesses: s.MaxProcesses, MaxOpenFiles: s.MaxOpenFiles,
 		Sandbox: shownSandbox{
-			Mode: string(s.Sandbox.Mode), Read: s.Sandbox.Read, Write: s.Sandbox.Write,
+			Mode: string(s.Sandbox.Mode), Profile: string(s.Sandbox.Profile),
+			Read: s.Sandbox.Read, Write: s.Sandbox.Write,
 			Network: string(s.Sandbox.Network.Mode), NetworkHosts: s.Sandbox.Network.Hosts,
 		},
 	}
@@ -218,6 +220,7 @@ func (p *shownProcess) rows(row func(name string, value any, given bool)) {
 	row("max processes", p.MaxProcesses, p.MaxProcesses > 0)
 	row("max open files", p.MaxOpenFiles, p.MaxOpenFiles > 0)
 	row("sandbox", p.Sandbox.Mode, p.Sandbox.Mode != string(mcpconfig.SandboxBestEffort))
+	row("sandbox profile", p.Sandbox.Profile, p.Sandbox.Profile != "")
 	row("sandbox read", fmt.Sprintf("%q", p.Sandbox.Read), len(p.Sandbox.Read) > 0)
 	row("sandbox write", fmt.Sprintf("%q", p.Sandbox.Write), len(p.Sandbox.Write) > 0)
 	row("sandbox network", strings.TrimSpace(p.Sandbox.Network+" "+strings.Join(p.Sandbox.NetworkHosts, " ")),
