@@ -372,7 +372,9 @@ func TestOrdinaryUserHasEachLevel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]uint64{"CapPrm": 0, "CapEff": 0, "CapAmb": 0, "NoNewPrivs": 1, "Seccomp": 2} {
+		for name, want := range map[string]uint64{
+			"CapPrm": 0, "CapEff": 0, "CapAmb": 0, "NoNewPrivs": 1, "Seccomp": 2,
+		} {
 			if got := statusField(t, out, name); got != want {
 				t.Errorf("%s: %x, want %x", name, got, want)
 			}

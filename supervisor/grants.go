@@ -29,6 +29,11 @@ func (s *survey) look() {
 	for _, folder := range filepath.SplitList(s.spec.Value("PATH")) {
 		s.addSearched(folder)
 	}
+	for _, name := range certificates() {
+		if path := s.spec.Value(name); filepath.IsAbs(path) && !isSystem(path) {
+			s.addRead(path)
+		}
+	}
 	if s.cwd != "" {
 		s.addRead(s.cwd)
 	}
@@ -45,6 +50,11 @@ func (s *survey) look() {
 			s.write = append(s.write, path)
 		}
 	}
+}
+
+// certificates are the variables that name what a server trusts.
+func certificates() []string {
+	return []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
 }
 
 // pathIn returns the path that is there and that an argument names, as "PATH",
