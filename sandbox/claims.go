@@ -46,7 +46,7 @@ func Claims() []Claim {
 			applies: withNetwork(NetworkListed), holds: never,
 		},
 		{
-			Name: "sockets.unix", Text: "connect to another program's Unix socket", Required: true,
+			Name: "sockets.unix", Text: "connect to another program's Unix socket outside of its lists", Required: true,
 			applies: noBrowser, holds: always,
 		},
 		{

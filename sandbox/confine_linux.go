@@ -127,7 +127,7 @@ func (c *confinement) verify() error {
 	if !c.Probe {
 		return nil
 	}
-	if fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0); err == nil {
+	if fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE); err == nil {
 		unix.Close(fd)
 		return errHollow
 	}

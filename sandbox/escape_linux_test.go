@@ -5,6 +5,7 @@ package sandbox
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -31,21 +32,21 @@ type attempt struct {
 // A world is what there is to get at, as the program inside is told. It is the test's, and
 // nothing in it is the user's.
 type world struct {
-	Inside  string // a folder that it may write
-	Outside string // one that it may not even see, with files in it
-	Secret  string // a file in there
-	Sibling int    // another server's process
-	Host    int    // the process of the test, as a gateway's
-	TCP     string // what listens on the host's loopback interface
-	TCP6    string
-	UDP     string
-	Unix    string // a socket outside
-	UnixIn  string // a socket in the folder inside
-	Name    string // an abstract socket's
-	Shared  int    // System V shared memory
-	Queue   int    // a System V message queue
-	Setuid  string // a program inside that is root's, setuid
-	Leaked  string // a file that the host has open, not close-on-exec
+	Inside   string // a folder that it may write
+	Outside  string // one that it may not even see, with files in it
+	Secret   string // a file in there
+	Sibling  int    // another server's process
+	Host     int    // the process of the test, as a gateway's
+	TCP      string // what listens on the host's loopback interface
+	TCP6     string
+	UDP      string
+	Unix     string // a socket outside
+	UnixLink string // a link to that in the folder inside
+	Name     string // an abstract socket's
+	Shared   int    // System V shared memory
+	Queue    int    // a System V message queue
+	Setuid   string // a program inside that is root's, setuid
+	Leaked   string // a file that the host has open, not close-on-exec
 }
 
 // escapeResult is what the program inside prints of each attempt.
@@ -145,11 +146,9 @@ func (w *world) open(t *testing.T) {
 	t.Cleanup(func() { udp.Close() })
 	go echoPackets(udp) // ends with the socket
 	w.UDP = udp.LocalAddr().String()
-	w.Unix, w.UnixIn = listen("unix", w.Outside+"/docker.sock"), listen("unix", w.Inside+"/host.sock")
-	for _, path := range []string{w.Unix, w.UnixIn} {
-		if err := os.Chmod(path, 0o777); err != nil {
-			t.Fatal(err)
-		}
+	w.Unix, w.UnixLink = listen("unix", w.Outside+"/docker.sock"), w.Inside+"/link.sock"
+	if err := errors.Join(os.Chmod(w.Unix, 0o777), os.Symlink(w.Unix, w.UnixLink)); err != nil {
+		t.Fatal(err)
 	}
 	w.Name = fmt.Sprintf("@garra-escape-%d-%d", os.Getpid(), time.Now().UnixNano())
 	listen("unix", w.Name)

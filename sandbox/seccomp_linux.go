@@ -117,6 +117,8 @@ func (f *filter) sockets(p *confinement) {
 	var families []uint32
 	if p.Browser {
 		families = append(families, unix.AF_UNIX, unix.AF_NETLINK)
+	} else if p.walledSockets() {
+		families = append(families, unix.AF_UNIX)
 	}
 	if p.Network != NetworkNone || p.Level == LevelNamespaces { // which has a network of its own then
 		families = append(families, unix.AF_INET, unix.AF_INET6)
@@ -132,6 +134,13 @@ func (f *filter) sockets(p *confinement) {
 	f.refuseArg(unix.SYS_SOCKET, 1, socketTypes, []uint32{unix.SOCK_RAW, unix.SOCK_PACKET}, unix.EPERM)
 	// No rule for TCP is one for MPTCP, so far (landlock(7)).
 	f.refuseArg(unix.SYS_SOCKET, 2, allBits, []uint32{unix.IPPROTO_MPTCP}, unix.EPROTONOSUPPORT)
+}
+
+// walledSockets reports whether Unix sockets lead no further than files do: those with a
+// path are in the server's own file system, and Landlock keeps it from abstract ones since
+// its sixth version. Else there is no telling a server's own from another program's.
+func (c *confinement) walledSockets() bool {
+	return c.Level == LevelNamespaces && landlockVersion() >= 6
 }
 
 // install has the filter hold for this thread, and what it executes.

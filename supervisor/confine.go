@@ -21,7 +21,7 @@ import (
 type warden struct {
 	// private is where each server has a folder of its own.
 	private string
-	// own are garra's folders, which no server gets.
+	// own are garra's folders and files, which no server gets.
 	own       []string
 	home      string // of the user
 	abilities func() sandbox.Abilities
@@ -149,8 +149,8 @@ func (w *warden) open(c *cell, e *mcpconfig.Server, spec *envbuild.Spec) error {
 	}
 	s.look()
 	for _, path := range s.closed {
-		c.warn("server %q: the argument %q is not opened to it, since keys, settings or all of a home folder are "+
-			"there; add it to sandbox.write or sandbox.read if the server is to have it", e.Name, path)
+		c.warn("server %q: the argument %q is not opened to it, since keys, settings, garra's files or all of a home "+
+			"folder are there; add it to sandbox.write or sandbox.read if the server is to have it", e.Name, path)
 	}
 	for _, list := range []struct {
 		field string

@@ -34,8 +34,8 @@ func (s *survey) look() {
 			s.addRead(path)
 		}
 	}
-	if s.cwd != "" {
-		s.addRead(s.cwd)
+	if s.cwd != "" && !s.fence.keeps(s.cwd) { // where an entry has its server work
+		s.write = append(s.write, s.cwd)
 	}
 	script := s.script()
 	for i, arg := range s.spec.Args {

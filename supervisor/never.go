@@ -40,7 +40,7 @@ func neverAnywhere() []string {
 // A fence knows which paths no argument opens.
 type fence struct {
 	home  string
-	own   []string // garra's own folders
+	own   []string // garra's own folders and files
 	never []string
 }
 

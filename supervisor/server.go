@@ -3,7 +3,9 @@
 package supervisor
 
 import (
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/garraia/garra/internal/lifecycle"
 	"github.com/garraia/garra/source"
@@ -20,7 +22,21 @@ type Server struct {
 	noise lifecycle.Tally // lines on standard output that were no messages
 
 	running atomic.Pointer[process] // nil when there is none
+
+	metering sync.Mutex // held while memory is measured; guards measure
+	measure  measure
 }
+
+// A measure is how much memory a process used at some time.
+type measure struct {
+	of    *process
+	time  time.Time
+	bytes int64
+}
+
+// meterEvery is how old a measure of memory may be: it looks at every process of the
+// server, and each list of servers asks for it.
+const meterEvery = time.Second
 
 var (
 	_ source.Source     = (*Server)(nil)
@@ -43,10 +59,19 @@ func (s *Server) Logs(seq uint64) ([]source.Line, <-chan struct{}) { return s.ri
 
 // UsedMemory implements source.Meter.
 func (s *Server) UsedMemory() (bytes int64, ok bool) {
-	if p := s.running.Load(); p != nil {
-		return p.Used()
+	p := s.running.Load()
+	if p == nil {
+		return 0, false
 	}
-	return 0, false
+	s.metering.Lock()
+	defer s.metering.Unlock()
+	if last := &s.measure; last.of == p && time.Since(last.time) < meterEvery {
+		return last.bytes, true
+	}
+	if bytes, ok = p.Used(); ok {
+		s.measure = measure{p, time.Now(), bytes}
+	}
+	return bytes, ok
 }
 
 // noised counts a line on standard output that was no message, or none that

@@ -30,7 +30,7 @@ type Options struct {
 	// PrivateDir is the absolute folder in which each server has a home, a cache and
 	// temporary files of its own. It is made when it is needed.
 	PrivateDir string
-	// Own are garra's own folders, which no server may touch.
+	// Own are garra's own folders and files, which no server may touch.
 	Own []string
 	// Redact gets the secrets that servers are started with, and takes them out of all
 	// that comes from any. Nil is one that nobody else has.

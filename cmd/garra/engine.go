@@ -105,7 +105,7 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		Host: host, Secrets: e.keeper, Redact: p.redact, Blocked: e.keeper.Blocked, Once: p.brief, Hooks: hooks,
 		Shared:     shared,
 		PrivateDir: filepath.Join(places.RunDir, "private"),
-		Own:        []string{places.ConfigDir, places.StateDir, places.RunDir},
+		Own:        places.Own(),
 	}
 	if p.keeps {
 		of.IsolationFile = isolationFile(places)
