@@ -67,7 +67,10 @@ func TestLogsFollow(t *testing.T) {
 		t.Errorf("first %+v", l)
 	}
 	r.ok("POST", "/admin/mcp/one/restart")
-	if l := <-seen; l.Seq != 2 || l.Line != "hello" {
+	if l := <-seen; l.Seq != 2 || !l.Note || !strings.HasPrefix(l.Line, "the server was stopped") {
+		t.Errorf("then %+v", l)
+	}
+	if l := <-seen; l.Seq != 3 || l.Line != "hello" {
 		t.Errorf("then %+v", l)
 	}
 	began := time.Now()
