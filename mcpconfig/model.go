@@ -195,6 +195,9 @@ const (
 
 // Sandbox is what a child may touch. Paths stand as written.
 type Sandbox struct {
+	// Asked: the entry says something of it. In this version only such servers are
+	// confined.
+	Asked   bool
 	Mode    SandboxMode
 	Profile SandboxProfile
 	Read    []string // paths that the child may read

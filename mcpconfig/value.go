@@ -340,6 +340,7 @@ func (d *decoder) sandbox(p *Sandbox, m member) bool {
 		return d.wrongType(m.key, "a map", "write {mode: best-effort}, for example", m.value)
 	}
 	d.checkKeys(m.value, m.key+".")
+	p.Asked = true
 	ok := true
 	for _, item := range m.value.members {
 		if item.invalid || item.value.kind == nullNode {

@@ -47,7 +47,7 @@ func newWarden(o *Options) *warden {
 // privateOf returns the folders that a server has for itself, nil for one that isn't
 // confined.
 func (w *warden) privateOf(e *mcpconfig.Server) *envbuild.Private {
-	if e.Sandbox.Mode == mcpconfig.SandboxOff || w.abilities().Level == sandbox.LevelOff {
+	if !e.Sandbox.Asked || e.Sandbox.Mode == mcpconfig.SandboxOff || w.abilities().Level == sandbox.LevelOff {
 		return nil
 	}
 	folder := filepath.Join(w.private, e.Name)

@@ -63,7 +63,7 @@ func (p *place) cell(change func(e *mcpconfig.Server), words ...string) (*cell, 
 		words[i] = p.path(words[i])
 	}
 	e := entryNamed("s")
-	e.Command, e.Args = words[0], words[1:]
+	e.Command, e.Args, e.Sandbox.Asked = words[0], words[1:], true
 	if change != nil {
 		change(e)
 	}
@@ -306,6 +306,7 @@ func TestDenialsAreTold(t *testing.T) {
 	}
 	r.apply(map[string]fields{"s": {
 		"command": "/bin/sh", "args": []string{"-c", "cat " + secret + "; exit 3"}, "maxRestarts": 0,
+		"sandbox": args{},
 	}})
 	status := r.state("s", source.Parked)
 	contains(t, status.LastError.Message, "the sandbox denied it", secret)
