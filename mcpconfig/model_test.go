@@ -63,6 +63,7 @@ func TestEveryField(t *testing.T) {
 		ForwardRoots:        true,
 		Era:                 EraAuto,
 		Sandbox: Sandbox{
+			Asked:   true,
 			Mode:    SandboxRequired,
 			Read:    []string{"/usr"},
 			Write:   []string{"~/x"},
