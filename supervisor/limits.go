@@ -22,6 +22,7 @@ type limits struct {
 	look      time.Duration // between looks at a process
 	suspended time.Duration // for one that is stopped by a signal to be given up
 	spinning  time.Duration // for one that computes for nobody to be told of
+	whole     float64       // of a processor, for one that does nothing but compute
 	idle      time.Duration // without a word, for a server to be asked whether it lives
 	answer    time.Duration // for its answer to that
 
@@ -36,7 +37,7 @@ func standardLimits() limits {
 		eof: 2 * time.Second, term: 3 * time.Second, kill: 5 * time.Second,
 		exit: 400 * time.Millisecond, large: 2 * time.Second, drain: 400 * time.Millisecond,
 		note: time.Second, reply: 30 * time.Second, recheck: 10 * time.Second,
-		look: 5 * time.Second, suspended: 10 * time.Second, spinning: time.Minute,
+		look: 5 * time.Second, suspended: 10 * time.Second, spinning: time.Minute, whole: 0.95,
 		idle: 30 * time.Second, answer: 10 * time.Second,
 	}
 }

@@ -17,8 +17,7 @@ const (
 	missesAllowed = 2 // questions in a row without an answer, from a server that has nothing to do
 	missesBusy    = 9 // and from one that may be busy: it computes, or a call to it was given up
 
-	busyShare     = 0.5  // of a processor, used by a server that computes
-	spinningShare = 0.95 // and by one that does nothing else
+	busyShare = 0.5 // of a processor, used by a server that computes
 )
 
 // A vigil looks whether a ready server still lives, by what can be seen of its process and
@@ -74,7 +73,7 @@ func (v *vigil) watch() {
 		}
 		share, long := idle.goesOn(now.CPU, v.limits.spinning, !v.link.busy())
 		v.computing.Store(share >= busyShare)
-		if long && share >= spinningShare && !told {
+		if long && share >= v.limits.whole && !told {
 			told = true
 			v.run.Warn(fmt.Sprintf("server %q: it has used a whole processor for %s although no call is in flight; "+
 				"`garra mcp restart %s` ends that", v.run.Entry.Name, v.limits.spinning, v.run.Entry.Name))

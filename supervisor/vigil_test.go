@@ -16,7 +16,7 @@ import (
 // watchful makes the times of a vigil short.
 func watchful(o *Options) {
 	o.limits.look, o.limits.suspended = 20*time.Millisecond, 200*time.Millisecond
-	o.limits.spinning = 300 * time.Millisecond
+	o.limits.spinning, o.limits.whole = 300*time.Millisecond, 0.1 // of a processor that others want too
 	o.limits.idle, o.limits.answer = 50*time.Millisecond, 150*time.Millisecond
 }
 
