@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/garraia/garra/internal/reach"
 )
 
 // A guard makes connections, and only to addresses that a server may have. It
@@ -89,7 +91,7 @@ func (g *guard) allows(host string, addr netip.Addr) bool {
 	case isHere(g.home) && isHere(host):
 		return addr.Unmap().IsLoopback()
 	}
-	return public(addr)
+	return reach.Public(addr)
 }
 
 // isHere reports whether a host of a url is this machine.
@@ -109,35 +111,5 @@ func allowed(host string, addr netip.Addr) bool {
 	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
 		return addr.IsLoopback()
 	}
-	return public(addr)
-}
-
-// public reports whether the internet routes an address.
-func public(addr netip.Addr) bool {
-	addr = addr.Unmap()
-	if !addr.IsGlobalUnicast() || addr.IsPrivate() || addr.Zone() != "" {
-		return false
-	}
-	for _, p := range special() {
-		if p.Contains(addr) {
-			return false
-		}
-	}
-	return addr.Is4() || netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0x20}), 3).Contains(addr) // 2000::/3
-}
-
-// special returns the blocks inside of unicast space that are not for servers
-// on the internet: IANA's special-purpose address registries (RFC 6890), and
-// what clouds answer to their own machines at.
-func special() []netip.Prefix {
-	var blocks []netip.Prefix
-	for _, text := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
-		"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-		"168.63.129.16/32",                                     // Azure's host
-		"2001::/23", "2001:db8::/32", "3fff::/20", "2002::/16", // Teredo, documentation, 6to4
-	} {
-		blocks = append(blocks, netip.MustParsePrefix(text))
-	}
-	return blocks
+	return reach.Public(addr)
 }
