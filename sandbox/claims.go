@@ -39,11 +39,11 @@ func Claims() []Claim {
 		},
 		{
 			Name: "network.internet", Text: "connect to the host's own, private, link-local and metadata addresses",
-			Required: true, applies: withNetwork(NetworkInternet), holds: never,
+			Required: true, applies: withNetwork(NetworkInternet), holds: namespaced,
 		},
 		{
 			Name: "network.listed", Text: "connect to what its list doesn't name", Required: true,
-			applies: withNetwork(NetworkListed), holds: never,
+			applies: withNetwork(NetworkListed), holds: namespaced,
 		},
 		{
 			Name: "sockets.unix", Text: "connect to another program's Unix socket outside of its lists", Required: true,
@@ -93,8 +93,6 @@ func Claims() []Claim {
 }
 
 func always(*Confinement) bool { return true }
-
-func never(*Confinement) bool { return false }
 
 func namespaced(c *Confinement) bool { return c.Level == LevelNamespaces }
 

@@ -117,7 +117,17 @@ func (c *confinement) rules() (list []rule) {
 }
 
 // filterCalls refuses the system calls that no server needs.
-func (c *confinement) filterCalls() error { return newFilter(c).install() }
+func (c *confinement) filterCalls() error {
+	if !c.gated() {
+		return newFilter(c).install()
+	}
+	fd, err := newFilter(c).listen()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd) // the server must not have it
+	return sendFiles(controlFD, partListener, fd)
+}
 
 // errHollow is why a level can't be had of which every step seemed to succeed.
 const errHollow = syscall.EUCLEAN

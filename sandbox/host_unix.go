@@ -143,6 +143,9 @@ func (p *Process) watch() {
 		if r.Over || r.Exited != nil && r.Exited.Over {
 			p.over.Store(true)
 		}
+		if r.Refused != nil && p.refused != nil {
+			p.refused(*r.Refused)
+		}
 		if r.Exited != nil && !reported {
 			reported = true
 			p.finish(r.Exited.exit())

@@ -67,6 +67,7 @@ func (c *confinement) startInside() (stage int, failure *failedReport) {
 		do    func() error
 	}{
 		{"making a network of its own", c.enterNetwork},
+		{"listening for questions for names", c.listenForNames},
 		{"making a file system of its own", c.enterRoot},
 		{"dropping the init's capabilities", dropCapabilities},
 		{"forbidding the init new privileges", forbidPrivileges},
@@ -100,7 +101,7 @@ func (c *confinement) startInside() (stage int, failure *failedReport) {
 // enterNetwork brings up the loopback interface of a network namespace that has
 // nothing else.
 func (c *confinement) enterNetwork() error {
-	if c.Network != NetworkNone {
+	if !c.ownNetwork() {
 		return nil
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -114,6 +115,32 @@ func (c *confinement) enterNetwork() error {
 	}
 	loopback.SetUint16(unix.IFF_UP)
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, loopback)
+}
+
+// listenForNames hands the launcher sockets of the server's network, on which programs ask
+// for names by DNS. The launcher answers them itself, so that this process, which is of the
+// server's user and in its namespaces, reads nothing that the server wrote.
+func (c *confinement) listenForNames() error {
+	if !c.gated() {
+		return nil
+	}
+	at := &unix.SockaddrInet4{Port: 53, Addr: [4]byte{127, 0, 0, 1}}
+	var fds []int
+	for _, kind := range []int{unix.SOCK_DGRAM, unix.SOCK_STREAM} {
+		fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.Bind(fd, at); err != nil {
+			return err
+		}
+		fds = append(fds, fd)
+	}
+	if err := unix.Listen(fds[1], maxCalls); err != nil {
+		return err
+	}
+	return sendFiles(stageFD, partNames, fds...)
 }
 
 // reapUntil collects what dies until the server does.

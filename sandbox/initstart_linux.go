@@ -91,7 +91,7 @@ func initAttr(c *confinement) *syscall.SysProcAttr {
 		Pdeathsig:  syscall.SIGKILL,
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 	}
-	if c.Network == NetworkNone {
+	if c.ownNetwork() {
 		attr.Cloneflags |= unix.CLONE_NEWNET
 	}
 	if mayMakeNamespaces() {
@@ -102,7 +102,7 @@ func initAttr(c *confinement) *syscall.SysProcAttr {
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	// An execution takes them from who isn't root, unless they are ambient.
-	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETPCAP}
 	return attr
 }
 

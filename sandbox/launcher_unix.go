@@ -64,6 +64,8 @@ type launcher struct {
 	exited bool  // the server is reaped; its id may be another process's by now
 
 	confine *confinement       // of the server; nil when it isn't
+	gate    *gate              // its only way to a network; nil when it has another, or none
+	refused *refusals          // that the gate made
 	init    int                // process 1 of the server's namespaces; 0 without those
 	news    chan *exitedReport // from the init; closed when that ends, nil without one
 
@@ -84,6 +86,7 @@ func launch() error {
 		requests: json.NewDecoder(control),
 		reports:  json.NewEncoder(control),
 		children: takeSignals(),
+		refused:  newRefusals(),
 	}
 	var first request
 	if err := l.requests.Decode(&first); err != nil || first.Start == nil {
@@ -247,6 +250,8 @@ func (l *launcher) guard() {
 			} else {
 				l.news = nil // the init has ended, and will be reaped
 			}
+		case refusal := <-l.refused.queue:
+			l.tell(report{Refused: &refusal})
 		case <-l.sampler.due():
 			if l.over = l.sampler.over(); l.over {
 				l.tell(report{Over: true})
@@ -339,6 +344,9 @@ func (l *launcher) ended(exit *exitedReport) {
 	l.exited = true
 	l.sampler.note(exit.MaxRSS)
 	exit.Over = l.over || l.sampler.killed()
+	for refusal, more := l.refused.next(); more; refusal, more = l.refused.next() {
+		l.tell(report{Refused: &refusal})
+	}
 	exit.Peak, exit.Near = l.sampler.seen(), l.sampler.wasNear()
 	l.tell(report{Exited: exit})
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+
+	"github.com/garraia/garra/internal/reach"
 )
 
 // A Level says how a server is confined. Each includes what the ones below it do.
@@ -83,6 +85,11 @@ func (p *Policy) check() error {
 	}
 	if !slices.Contains(Levels(), p.Level) || !canConfine {
 		return errPolicyLevel
+	}
+	if p.Network == NetworkListed {
+		if _, err := reach.Listed(p.Hosts); err != nil {
+			return err
+		}
 	}
 	for _, path := range slices.Concat(p.Read, p.Write, p.Hidden) {
 		if !filepath.IsAbs(path) {

@@ -18,6 +18,7 @@ type Process struct {
 	enforced Enforcement
 	confined Confinement
 	over     atomic.Bool
+	refused  func(Refusal) // nil when nobody wants to know
 
 	exit   Exit          // written before exited is closed
 	exited chan struct{} // the main process has ended
@@ -36,7 +37,7 @@ func Start(spec Spec, stdio Stdio) (*Process, error) {
 		return nil, &StartError{Op: OpLaunch, Err: err}
 	}
 	defer closeNull()
-	p := &Process{exited: make(chan struct{}), gone: make(chan struct{})}
+	p := &Process{exited: make(chan struct{}), gone: make(chan struct{}), refused: spec.Refused}
 	if err := p.start(&spec, stdio); err != nil {
 		return nil, err
 	}

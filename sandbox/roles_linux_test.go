@@ -27,6 +27,10 @@ func roles() map[string]func(args []string) error {
 		"few-procs":    hostFewProcesses,
 		"hog":          hog,
 		"host-hog":     hostHog,
+		"internet":     playInternet,
+		"host-visit":   hostVisit,
+		"fetch":        playFetch,
+		"trespass":     playTrespass,
 	}
 }
 

@@ -56,6 +56,7 @@ func (c *confinement) enterRoot() error {
 		func() error { return r.fill(c, nodes) },
 		func() error { return r.link(links) },
 		func() error { return r.mountAll(taken) },
+		func() error { return r.mountNameFiles(c) },
 		r.enter,
 	} {
 		if err := do(); err != nil {

@@ -91,6 +91,9 @@ func newFilter(p *confinement) *filter {
 		f.refuse(number, unix.ENOSYS)
 	}
 	f.sockets(p)
+	if p.gated() {
+		f.gate()
+	}
 	if !p.Browser {
 		for _, number := range browserCalls() {
 			f.refuse(number, unix.EPERM)
@@ -143,15 +146,43 @@ func (c *confinement) walledSockets() bool {
 	return c.Level == LevelNamespaces && landlockVersion() >= 6
 }
 
+// gate has calls answered that make, or let others make, a connection. To connect while
+// sending is refused, after which programs connect first (tcp(7), TCP_FASTOPEN).
+func (f *filter) gate() {
+	for _, number := range []uint32{unix.SYS_CONNECT, unix.SYS_LISTEN} {
+		f.when(number, 1)
+		f.answer(unix.SECCOMP_RET_USER_NOTIF)
+	}
+	f.refuseBits(unix.SYS_SENDTO, 3, unix.MSG_FASTOPEN, unix.EOPNOTSUPP)
+	f.refuseBits(unix.SYS_SENDMSG, 2, unix.MSG_FASTOPEN, unix.EOPNOTSUPP)
+	f.refuseBits(unix.SYS_SENDMMSG, 3, unix.MSG_FASTOPEN, unix.EOPNOTSUPP)
+}
+
 // install has the filter hold for this thread, and what it executes.
 func (f *filter) install() error {
+	_, err := f.set(0)
+	return err
+}
+
+// listen does so, and returns what receives the calls that are to be answered. A signal
+// must not end such a call and begin it again, or a program with a timer that is faster
+// than a connection would never have one; before Linux 5.19 it may.
+func (f *filter) listen() (fd int, err error) {
+	fd, err = f.set(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	if err == unix.EINVAL {
+		fd, err = f.set(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	}
+	return fd, err
+}
+
+func (f *filter) set(flags uintptr) (result int, err error) {
 	program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]}
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
 		uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
-		return errno
+		return 0, errno
 	}
-	return nil
+	return int(fd), nil
 }
 
 // refusedCalls are the system calls that are an error: not permitted.

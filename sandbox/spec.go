@@ -27,6 +27,10 @@ type Spec struct {
 	Limits Limits
 	// Policy is what it may touch.
 	Policy Policy
+	// Refused, if not nil, is told of connections that Policy didn't let the server have,
+	// one after the other, and not of each when there are many. What comes of the server
+	// waits until it returns.
+	Refused func(Refusal)
 
 	probe bool // execute nothing: it is tried what can be had
 }

@@ -76,6 +76,8 @@ const (
 	partExec stagePart = iota
 	partLimit
 	partConfine
+	partNames    // no failure: the sockets on which names are asked for, UDP and TCP, from the init
+	partListener // no failure: what receives the calls that a gate answers
 )
 
 // runStage is the stage. It returns only when it failed.
@@ -154,6 +156,11 @@ func (l *launcher) runStage(r *stageRequest) (pid int, failure *failedReport) {
 	defer ours.Close()
 	syscall.CloseOnExec(fds[0])
 	syscall.CloseOnExec(fds[1])
+	l.gate, err = newGate(r.Confine, l.refused)
+	if err != nil {
+		syscall.Close(fds[1])
+		return 0, newFailedReport(OpConfine, "making a gate to the network", err)
+	}
 	pid, failure = l.forkStage(r, fds[1])
 	syscall.Close(fds[1])
 	if failure != nil {
@@ -161,7 +168,7 @@ func (l *launcher) runStage(r *stageRequest) (pid int, failure *failedReport) {
 	}
 	failure = l.group.put(pid)
 	if failure == nil {
-		failure = r.send(ours)
+		failure = r.send(ours, l.gate)
 	}
 	if failure != nil {
 		syscall.Kill(pid, syscall.SIGKILL)
@@ -187,13 +194,19 @@ func (l *launcher) forkStage(r *stageRequest, socket int) (pid int, failure *fai
 	return pid, nil
 }
 
-// send hands the request over and waits for what comes of it.
-func (r *stageRequest) send(stage *os.File) *failedReport {
+// send hands the request over and waits for what comes of it. What the stage hands over
+// itself is the gate's.
+func (r *stageRequest) send(stage *os.File, g *gate) *failedReport {
 	if err := json.NewEncoder(stage).Encode(r); err != nil {
 		return newFailedReport(OpLaunch, "speaking to the stage", err)
 	}
-	var failed stageFailure
-	err := binary.Read(stage, binary.NativeEndian, &failed)
+	failed, files, err := receiveFiles(stage)
+	for err == nil && len(files) > 0 {
+		if err := g.take(failed.Part, files); err != nil {
+			return newFailedReport(OpConfine, "making a gate to the network", err)
+		}
+		failed, files, err = receiveFiles(stage)
+	}
 	switch {
 	case errors.Is(err, io.EOF): // closed by exec
 		return nil

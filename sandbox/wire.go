@@ -20,11 +20,13 @@ type request struct {
 }
 
 // A report is what the launcher sends: started or failed first, over when the tree
-// is about to be ended for its memory, and exited when the server has.
+// is about to be ended for its memory, refused when it wanted to connect to what it may
+// not, and exited when the server has.
 type report struct {
 	Started *startedReport `json:"started,omitempty"`
 	Failed  *failedReport  `json:"failed,omitempty"`
 	Over    bool           `json:"over,omitempty"`
+	Refused *Refusal       `json:"refused,omitempty"`
 	Exited  *exitedReport  `json:"exited,omitempty"`
 }
 
@@ -50,6 +52,7 @@ type confinement struct {
 	Write   [][]byte    `json:"write"`
 	Hidden  [][]byte    `json:"hidden,omitempty"`
 	Network NetworkMode `json:"network,omitempty"`
+	Hosts   []string    `json:"hosts,omitempty"`
 	Browser bool        `json:"browser,omitempty"`
 	Dir     []byte      `json:"dir,omitempty"`   // working directory
 	Probe   bool        `json:"probe,omitempty"` // try what holds, and execute nothing
@@ -63,7 +66,7 @@ func newConfinement(spec *Spec) *confinement {
 	}
 	c := &confinement{
 		Level: p.Level, Read: toBytes(p.Read), Write: toBytes(p.Write), Hidden: toBytes(p.Hidden),
-		Network: p.Network, Browser: p.Browser, Dir: []byte(spec.Dir), Probe: spec.probe,
+		Network: p.Network, Hosts: p.Hosts, Browser: p.Browser, Dir: []byte(spec.Dir), Probe: spec.probe,
 	}
 	if len(spec.Files.All) > 0 {
 		c.Read = append(c.Read, []byte(spec.Files.Dir))

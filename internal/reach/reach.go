@@ -124,7 +124,9 @@ func (p *Policy) Tells(name string, addr netip.Addr, own bool) bool {
 	if !p.listed {
 		return Public(addr) && !own
 	}
-	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.has(addr, names, own) })
+	return slices.ContainsFunc(p.rules, func(r rule) bool {
+		return r.has(addr, names, own) && (!r.local || r.named(names[0]))
+	})
 }
 
 // Names reports whether a name may be reached at a port, wherever it is.

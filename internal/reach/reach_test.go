@@ -118,11 +118,13 @@ func TestNames(t *testing.T) {
 	if !Internet().Asks("anything") {
 		t.Error("on the internet every name may be asked for")
 	}
+	if !p.Tells("localhost", netip.MustParseAddr("127.0.0.1"), true) {
+		t.Error("localhost is listed, and isn't told")
+	}
 	for _, c := range []struct {
 		addr string
 		want bool
-	}{{"1.1.1.1", true}, {"127.0.0.1", true}, {"127.0.0.2", false}, {"169.254.169.254", false}} {
-		// localhost lists 127.0.0.1, whatever it is called
+	}{{"1.1.1.1", true}, {"127.0.0.1", false}, {"10.0.0.1", true}, {"169.254.169.254", false}} {
 		if got := p.Tells("api.example.com", netip.MustParseAddr(c.addr), false); got != c.want {
 			t.Errorf("%s is told: %v", c.addr, got)
 		}
