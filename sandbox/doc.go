@@ -67,13 +67,18 @@
 // of it can be taken back, and all that the server starts inherits it.
 //
 // At [LevelNamespaces] the launcher executes an init in new namespaces of processes,
-// mounts, System V IPC and host name, of a network if there is to be none, and of users
-// if it isn't root. The launcher does that, and not the host, since the host may be one
+// mounts, System V IPC and host name, of a network unless the host's is to be used, and of
+// users if it isn't root. The launcher does that, and not the host, since the host may be one
 // whose memory can't be looked at, which therefore couldn't say who is who in a user
 // namespace. The init makes a file system out of what the policy names, gives up its own
 // privileges, starts the stage there, and tells the launcher of the server's end. When
 // the init ends the kernel ends every other process of the namespace, and the init ends
 // with the launcher (PR_SET_PDEATHSIG, and the end of its socket).
+//
+// A network of its own leads nowhere. If the policy lets the server reach something, the
+// launcher is its gate: it answers questions for names, on sockets that the init handed
+// over, and the calls that connect, which the stage's filter has the kernel ask about
+// (seccomp_unotify(2)). What it refuses the host is told of ([Spec.Refused]).
 //
 // What a server can't do then is [Claims]; [Probe] finds out which level can be had.
 //

@@ -38,6 +38,7 @@ type gate struct {
 	host     uint64 // the cookie of the host's network namespace
 	listener listener
 	places   chan struct{} // has an item for each call that is being answered
+	relays   chan struct{} // and for each connection with a relay
 }
 
 // maxCalls is how many calls of one server are answered at a time. Only calls that wait
@@ -65,7 +66,7 @@ func newGate(c *confinement, r *refusals) (*gate, error) {
 	if c == nil || !c.gated() {
 		return nil, nil
 	}
-	g := &gate{refusals: r, places: make(chan struct{}, maxCalls)}
+	g := &gate{refusals: r, places: make(chan struct{}, maxCalls), relays: make(chan struct{}, maxRelays)}
 	var err error
 	if g.policy, err = c.reach(); err != nil {
 		return nil, err
@@ -235,6 +236,8 @@ func (g *gate) connect(c *call, s *callerSocket, address socketAddress) syscall.
 	addr := to.Addr().Unmap()
 	verdict := g.policy.Judge(to, g.names.NamesOf(addr), ownAddress(addr))
 	switch {
+	case verdict.ByName && compares(to.Port()):
+		return g.relayed(c, s, to)
 	case verdict.Allowed:
 		return g.outside(c, s, to)
 	case reach.Local(addr):

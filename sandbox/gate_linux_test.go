@@ -86,7 +86,7 @@ func visitNetwork(t *testing.T, v *visit) *visitResult {
 	if err := json.Unmarshal(out.Bytes(), &result); err != nil {
 		t.Fatalf("%v in %q", err, out.String())
 	}
-	t.Logf("%q: %d, %q, %v", v.Args, result.Code, result.Out, result.Refusals)
+	t.Logf("%q: %d, %.300q, %v", v.Args, result.Code, result.Out, result.Refusals)
 	return &result
 }
 
@@ -276,7 +276,8 @@ func hostVisit(args []string) error {
 		argv = slices.Concat([]string{roleName}, v.Args[1:])
 	}
 	p, err := Start(Spec{
-		Path: path, Args: argv, Env: withPath([]string{"HOME=" + folder}), Dir: folder, Policy: v.Policy,
+		Path: path, Args: argv, Dir: folder, Policy: v.Policy,
+		Env:     withPath([]string{"HOME=" + folder, "NODE_TLS_REJECT_UNAUTHORIZED=0"}),
 		Refused: func(r Refusal) { mu.Lock(); result.Refusals = append(result.Refusals, r); mu.Unlock() },
 	}, Stdio{Stdout: theirs, Stderr: theirs})
 	if err != nil {
@@ -301,14 +302,18 @@ func fetching(url string) map[string][]string {
 			e=>{console.log(e.cause?.code ?? e); process.exit(1)})`, url},
 		"node http": {"node", "-e", `require(process.argv[1].split(':')[0]).get(process.argv[1],
 			r=>r.pipe(process.stdout)).on('error', e=>{console.log(e.code); process.exit(1)})`, url},
-		"curl":   {"curl", "-sS", "--max-time", "20", url},
-		"python": {"/usr/bin/python3", "-c", "import sys,urllib.request as u\nprint(u.urlopen(sys.argv[1]).read().decode())", url},
-		"go":     {"SELF", "fetch", url},
+		"curl": {"curl", "-ksS", "--max-time", "20", url},
+		"python": {
+			"/usr/bin/python3", "-c", `import ssl,sys,urllib.request as u
+print(u.urlopen(sys.argv[1], context=ssl._create_unverified_context()).read().decode())`, url,
+		},
+		"go": {"SELF", "fetch", url},
 	}
 }
 
 // playFetch is a Go program that fetches.
 func playFetch(args []string) error {
+	http.DefaultTransport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	answer, err := http.Get(args[0])
 	if err != nil {
 		return err
@@ -343,7 +348,7 @@ func TestProgramsReachTheInternet(t *testing.T) {
 			} {
 				got := visitNetwork(t, &visit{Policy: policy, Args: slices.Clone(args), User: user})
 				if got.Code != 0 || !strings.Contains(got.Out, "hello from api.example.com") {
-					t.Errorf("%s, network %s %q: %q, exit status %d", name, policy.Network, policy.Hosts, got.Out, got.Code)
+					t.Errorf("%s, network %s %q: %+v", name, policy.Network, policy.Hosts, got)
 				}
 				if len(got.Refusals) > 0 {
 					t.Errorf("%s: refused: %v", name, got.Refusals)
@@ -351,4 +356,28 @@ func TestProgramsReachTheInternet(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The server's name is compared with the list, where TLS is spoken.
+func TestNamesOfTLS(t *testing.T) {
+	policy := Policy{Network: NetworkListed, Hosts: []string{"api.example.com:" + tlsPort}}
+	for name, args := range available(t, fetching("https://api.example.com:TLS/?size=3000000")) {
+		got := visitNetwork(t, &visit{Policy: policy, Args: args})
+		if n := strings.Count(got.Out, "\x00"); got.Code != 0 || n != 3000000 || len(got.Refusals) > 0 {
+			t.Errorf("%s: %d bytes, exit status %d, %v", name, n, got.Code, got.Refusals)
+		}
+	}
+	for url, want := range map[string]string{
+		"https://evil.example.org:TLS/": "evil.example.org", // another name, at the same address
+		"http://api.example.com:TLS/":   "api.example.com",  // no TLS
+		"https://8.8.8.8:TLS/":          "api.example.com",  // TLS without a name
+	} {
+		got := visitNetwork(t, &visit{Policy: policy, Args: []string{
+			"curl", "-ksS", "--max-time", "20", "--connect-to", "::api.example.com:TLS", url,
+		}})
+		told := len(got.Refusals) == 1 && got.Refusals[0].Host == want && got.Refusals[0].Port == 8443
+		if got.Code == 0 || strings.Contains(got.Out, "hello") || !told {
+			t.Errorf("%s: %+v", url, got)
+		}
+	}
 }

@@ -262,7 +262,8 @@ func TestServersReachNothingElse(t *testing.T) {
 		for _, policy := range []Policy{
 			{Network: NetworkInternet},
 			{Network: NetworkListed, Hosts: []string{
-				public + ":" + httpPort, fmt.Sprintf("%s:%d", public, busyPort), "rebound.example.com:" + httpPort, "*.example.com:" + httpPort, "localhost:1",
+				public + ":" + httpPort, fmt.Sprintf("%s:%d", public, busyPort), "rebound.example.com:" + httpPort,
+				"*.example.com:" + httpPort, "localhost:1",
 			}},
 		} {
 			got := visitNetwork(t, &visit{Policy: policy, Args: []string{"SELF", "trespass"}, User: user})
@@ -278,7 +279,7 @@ func TestServersReachNothingElse(t *testing.T) {
 				if !slices.ContainsFunc(got.Refusals, func(r Refusal) bool {
 					return r.Host == want.Host && r.Port == want.Port && r.Why != ""
 				}) {
-					t.Errorf("network %s: nothing tells that %s, port %d was refused", policy.Network, want.Host, want.Port)
+					t.Errorf("network %s: nothing tells of %q, port %d", policy.Network, want.Host, want.Port)
 				}
 			}
 		}

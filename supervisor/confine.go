@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/garraia/garra/envbuild"
@@ -64,6 +66,7 @@ type cell struct {
 	links    map[string]string // in the private home, by their paths in it
 	dir      string            // working directory
 	warnings []string
+	refused  func(sandbox.Refusal) // is told of connections that the policy didn't let it have
 }
 
 // errGarrasOwn is why no entry opens a folder.
@@ -250,10 +253,23 @@ func (c *cell) furnish() error {
 
 // confine adds what confines the run to what is to be started.
 func (c *cell) confine(spec *sandbox.Spec) {
-	spec.Dir, spec.Policy = c.dir, c.policy
+	spec.Dir, spec.Policy, spec.Refused = c.dir, c.policy, c.refused
 	if c.private != nil {
 		spec.Policy.Write = append(slices.Clone(c.policy.Write), c.private.Home, c.private.Cache, c.private.Temp)
 	}
+}
+
+// remedy says how a server may have what it was refused.
+func (c *cell) remedy(what *sandbox.Refusal) string {
+	port := "PORT"
+	if what.Port != 0 {
+		port = strconv.Itoa(int(what.Port))
+	}
+	if c.policy.Network == sandbox.NetworkListed {
+		return fmt.Sprintf("add %q to sandbox.network if it is to have that", net.JoinHostPort(what.Host, port))
+	}
+	return fmt.Sprintf("sandbox.network opens it if it lists %q, and then all else that the server needs",
+		net.JoinHostPort(what.Host, port))
 }
 
 // status is what people may see of it; clean takes secrets out of a text.

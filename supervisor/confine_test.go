@@ -232,7 +232,10 @@ func TestModes(t *testing.T) {
 		"required, less":        {sandbox.LevelLandlock, mcpconfig.SandboxRequired, "none", sandbox.LevelLandlock, ""},
 		"required, too little":  {sandbox.LevelBasic, mcpconfig.SandboxRequired, "none", "", "they are forbidden"},
 		"required, nothing":     {sandbox.LevelOff, mcpconfig.SandboxRequired, "none", "", "files.read"},
-		"required, the network": {namespaces, mcpconfig.SandboxRequired, "", "", "sandbox.network"},
+		"required, the network": {namespaces, mcpconfig.SandboxRequired, "", namespaces, ""},
+		"required, a network that can't be confined": {
+			sandbox.LevelLandlock, mcpconfig.SandboxRequired, "", "", "sandbox.network",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -370,10 +373,23 @@ func TestSandboxIsShown(t *testing.T) {
 		got.Network != "internet" {
 		t.Errorf("%+v", got)
 	}
-	if !strings.Contains(strings.Join(got.Unenforced, "\n"), "network.internet: it can connect to the host's own") {
-		t.Errorf("it is not said that the network is open: %q", got.Unenforced)
+	open := strings.Contains(strings.Join(got.Unenforced, "\n"), "network.internet: it can connect to the host's own")
+	if open == (got.Effective == string(sandbox.LevelNamespaces)) {
+		t.Errorf("at %s it is said that the network is open: %v, %q", got.Effective, open, got.Unenforced)
 	}
 	if env := s.Status().Env.From; env["HOME"] != "sandbox" || env["TMPDIR"] != "sandbox" {
 		t.Errorf("its environment: %v", env)
 	}
+}
+
+// A connection that is refused is told, with what would open it.
+func TestRefusedConnectionsAreTold(t *testing.T) {
+	t.Parallel()
+	what := sandbox.Refusal{Host: "db.internal", Port: 5432, Why: "it is not on the list", More: 2}
+	listed := (&cell{policy: sandbox.Policy{Network: sandbox.NetworkListed}}).remedy(&what)
+	contains(t, what.String()+"; "+listed, `connect to "db.internal:5432"`, "not on the list", "2 more",
+		`add "db.internal:5432" to sandbox.network`)
+	name := sandbox.Refusal{Host: "a.example", Why: "none of its addresses may be reached"}
+	internet := (&cell{policy: sandbox.Policy{Network: sandbox.NetworkInternet}}).remedy(&name)
+	contains(t, name.String()+"; "+internet, `asked for the name "a.example"`, `lists "a.example:PORT"`)
 }

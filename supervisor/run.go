@@ -59,6 +59,9 @@ func (r *runner) Run(ctx Context, run *lifecycle.Run) (out lifecycle.Outcome) {
 		s.Env, s.Secrets = env, append([]string{}, spec.Keys...)
 		s.Command = r.commandOf(spec, cell)
 	})
+	cell.refused = func(what sandbox.Refusal) {
+		run.Warn(r.redact.String(fmt.Sprintf("server %q: %s; %s", run.Entry.Name, what, cell.remedy(&what))))
+	}
 	proc, err := r.start(ctx, spec, limitsOf(run.Entry, r.limits.noCgroup), cell)
 	if err != nil {
 		return startOutcome(run.Entry, err)
