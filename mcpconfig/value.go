@@ -5,7 +5,6 @@ package mcpconfig
 import (
 	"fmt"
 	"math"
-	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gobwas/glob"
+
+	"github.com/garraia/garra/internal/reach"
 )
 
 // decodeValue puts the value of a field into s and reports whether it could.
@@ -380,23 +381,16 @@ func (d *decoder) network(p *Network, key, path string, n *node) bool {
 	p.Mode = NetworkListed
 	ok := d.list(&p.Hosts, nil, key, path, n)
 	for i, item := range n.items {
-		if item.kind == stringNode && !isHostPort(item.text) {
-			d.report(item.start, CodeFieldInvalid, "write host:port, such as example.com:443",
+		if item.kind != stringNode {
+			continue
+		}
+		if _, err := reach.Listed([]string{item.text}); err != nil {
+			d.report(item.start, CodeFieldInvalid, "write host:port, such as example.com:443 or *.example.com:443",
 				"%s[%d] is not host:port", key, i)
 			ok = false
 		}
 	}
 	return ok
-}
-
-// isHostPort reports whether text is a host and a port number.
-func isHostPort(text string) bool {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil || host == "" {
-		return false
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && number > 0
 }
 
 // plainPath is a field path that needs no quotes in a message.

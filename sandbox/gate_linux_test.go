@@ -62,7 +62,7 @@ const (
 )
 
 // visitNetwork runs a visit and returns what came of it. It needs root.
-func visitNetwork(t *testing.T, v *visit) *visitResult {
+func visitNetwork(t testing.TB, v *visit) *visitResult {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make an internet of its own")

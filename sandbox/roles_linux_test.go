@@ -31,11 +31,14 @@ func roles() map[string]func(args []string) error {
 		"host-visit":   hostVisit,
 		"fetch":        playFetch,
 		"trespass":     playTrespass,
+		"crowd":        playCrowd,
+		"socket":       playSocket,
+		"measure":      playMeasure,
 	}
 }
 
 // role returns a command that plays a role.
-func role(t *testing.T, args ...string) *exec.Cmd {
+func role(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
