@@ -36,7 +36,7 @@ type gate struct {
 	names    *nameserver.Server
 	refusals *refusals
 	host     uint64 // the cookie of the host's network namespace
-	listener listener
+	listener *listener
 	places   chan struct{} // has an item for each call that is being answered
 	relays   chan struct{} // and for each connection with a relay
 }
@@ -138,7 +138,11 @@ func (g *gate) take(part stagePart, files []int) error {
 	case part == partNames && len(files) == 2:
 		return g.serveNames(files[0], files[1])
 	case part == partListener && len(files) == 1:
-		g.listener = listener(files[0])
+		l, err := newListener(files[0])
+		if err != nil {
+			return err
+		}
+		g.listener = l
 		go g.serve() // ends with the last process of the server, or with this one
 		return nil
 	}

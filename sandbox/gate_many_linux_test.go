@@ -68,7 +68,9 @@ func playCrowd([]string) error {
 
 func TestManyConnections(t *testing.T) {
 	atUsers(t, func(t *testing.T, user uint32) {
-		got := visitNetwork(t, &visit{Policy: Policy{Network: NetworkInternet}, Args: []string{"SELF", "crowd"}, User: user})
+		got := visitNetwork(t, &visit{
+			Policy: Policy{Network: NetworkInternet}, Args: []string{"SELF", "crowd"}, User: user,
+		})
 		if got.Out != "done\n" {
 			t.Errorf("%+v", got)
 		}

@@ -15,8 +15,20 @@ import (
 )
 
 // A listener receives the system calls that a filter wants to have answered
-// (seccomp_unotify(2)). It is a descriptor.
-type listener int
+// (seccomp_unotify(2)).
+type listener struct {
+	fd  int
+	raw syscall.RawConn // waits for calls without holding up other goroutines
+}
+
+// newListener takes a descriptor over.
+func newListener(fd int) (*listener, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	raw, err := os.NewFile(uintptr(fd), "calls").SyscallConn()
+	return &listener{fd: fd, raw: raw}, err
+}
 
 // A call is one system call of a thread, which waits for its answer.
 type call struct {
@@ -27,47 +39,53 @@ type call struct {
 }
 
 // receive waits for a call. After the last process of the filter it is an error.
-func (l listener) receive() (call, error) {
-	for {
-		ready := []unix.PollFd{{Fd: int32(l), Events: unix.POLLIN}}
-		_, err := unix.Poll(ready, -1)
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return call{}, err
-		}
-		if ready[0].Revents&unix.POLLIN == 0 {
-			if ready[0].Revents != 0 {
-				return call{}, unix.ENOENT
-			}
-			continue
-		}
-		var n struct { // seccomp_notif
-			id          uint64
-			pid, flags  uint32
-			number      int32
-			arch        uint32
-			instruction uint64
-			args        [6]uint64
-		}
-		err = l.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n))
-		if err == nil {
-			return call{id: n.id, thread: int(n.pid), number: uint32(n.number), args: n.args}, nil
-		}
-		// ENOENT: a signal ended the call meanwhile.
-		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOENT) {
-			return call{}, err
-		}
+func (l *listener) receive() (c call, err error) {
+	failed := l.raw.Read(func(uintptr) (done bool) {
+		c, done, err = l.next()
+		return done
+	})
+	return c, errors.Join(err, failed)
+}
+
+// next receives a call if there is one, and is done with it, or for ever.
+func (l *listener) next() (c call, done bool, err error) {
+	ready := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}
+	if _, err := unix.Poll(ready, 0); err != nil && !errors.Is(err, unix.EINTR) {
+		return call{}, true, err
 	}
+	switch {
+	case ready[0].Revents == 0:
+		return call{}, false, nil
+	case ready[0].Revents&unix.POLLIN == 0:
+		return call{}, true, unix.ENOENT
+	}
+	var n struct { // seccomp_notif
+		id          uint64
+		pid, flags  uint32
+		number      int32
+		arch        uint32
+		instruction uint64
+		args        [6]uint64
+	}
+	err = l.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n))
+	switch {
+	case err == nil:
+		return call{id: n.id, thread: int(n.pid), number: uint32(n.number), args: n.args}, true, nil
+	case errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENOENT): // a signal ended the call meanwhile
+		return l.next()
+	}
+	return call{}, true, err
 }
 
 // waits reports whether the call still waits. As long as it does the thread's number is
 // no other thread's.
-func (l listener) waits(c *call) bool {
+func (l *listener) waits(c *call) bool {
 	return l.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&c.id)) == nil
 }
 
 // answer has the call return 0, or an error. If the caller is gone there is nobody to
 // answer.
-func (l listener) answer(c *call, errno syscall.Errno) {
+func (l *listener) answer(c *call, errno syscall.Errno) {
 	answer := struct { // seccomp_notif_resp
 		id    uint64
 		value int64
@@ -78,7 +96,7 @@ func (l listener) answer(c *call, errno syscall.Errno) {
 }
 
 // replace puts a file in the place of one that the caller has. The call goes on waiting.
-func (l listener) replace(c *call, file, theirs int, closeOnExec bool) error {
+func (l *listener) replace(c *call, file, theirs int, closeOnExec bool) error {
 	add := struct { // seccomp_notif_addfd
 		id                    uint64
 		flags                 uint32
@@ -90,8 +108,8 @@ func (l listener) replace(c *call, file, theirs int, closeOnExec bool) error {
 	return l.control(unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&add))
 }
 
-func (l listener) control(request uint, argument unsafe.Pointer) error {
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l), uintptr(request), uintptr(argument))
+func (l *listener) control(request uint, argument unsafe.Pointer) error {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(l.fd), uintptr(request), uintptr(argument))
 	if errno != 0 {
 		return errno
 	}
