@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -209,8 +210,14 @@ func expandGlob(pattern string) ([]string, error) {
 // by the same names in its own.
 func (c *cell) link(home string) {
 	c.links = make(map[string]string)
-	for _, path := range slices.Concat(c.policy.Read, c.policy.Write) {
-		if name, err := filepath.Rel(home, path); err == nil && home != "" && filepath.IsLocal(name) && name != "." {
+	paths := slices.Concat(c.policy.Read, c.policy.Write)
+	slices.Sort(paths) // a folder before what is in it, which needs no link of its own then
+	for _, path := range paths {
+		name, err := filepath.Rel(home, path)
+		if err != nil || home == "" || !filepath.IsLocal(name) || name == "." {
+			continue
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Values(c.links)), func(l string) bool { return isBelow(path, l) }) {
 			c.links[name] = path
 		}
 	}

@@ -170,19 +170,12 @@ func (g *globals) printDetail(d inspected) error {
 	}
 	if !remote { // one that garra doesn't run has none
 		row("environment", "%s", strings.Join(append([]string{string(d.Env.Mode)}, withOrigins(d.Env)...), ", "))
+		sandboxRows(&d.Sandbox, row)
 	}
 	if len(d.Secrets) > 0 {
 		row("secrets", "%s", strings.Join(d.Secrets, ", "))
 	}
-	if text := memoryText(d.Memory); text != "" {
-		row("memory", "%s", text)
-	}
-	for _, text := range d.UnenforcedLimits {
-		row("not enforced", "%s", text)
-	}
-	if len(d.Env.Dropped) > 0 {
-		row("dropped", "%s", strings.Join(d.Env.Dropped, ", "))
-	}
+	limitRows(d.ServerDetail, row)
 	if d.ToolsMode == string(mcpconfig.ToolsSearch) {
 		row("tools", "searched: clients of all servers find them by find_tool")
 	}
@@ -211,6 +204,37 @@ func (g *globals) printDetail(d inspected) error {
 		}
 	}
 	return nil
+}
+
+// limitRows are what a server may use, and variables that it doesn't get.
+func limitRows(d *gateway.ServerDetail, row func(name, format string, args ...any)) {
+	if text := memoryText(d.Memory); text != "" {
+		row("memory", "%s", text)
+	}
+	for _, text := range d.UnenforcedLimits {
+		row("not enforced", "%s", text)
+	}
+	if len(d.Env.Dropped) > 0 {
+		row("dropped", "%s", strings.Join(d.Env.Dropped, ", "))
+	}
+}
+
+// sandboxRows are what confines a server, and what it may touch.
+func sandboxRows(s *gateway.SandboxInfo, row func(name, format string, args ...any)) {
+	row("sandbox", "%s (asked for: %s)", s.Effective, s.Mode)
+	if s.Effective == "off" {
+		return
+	}
+	row("network", "%s", s.Network)
+	if len(s.Read) > 0 {
+		row("reads", "%s", strings.Join(s.Read, ", "))
+	}
+	if len(s.Write) > 0 {
+		row("writes", "%s", strings.Join(s.Write, ", "))
+	}
+	for _, text := range s.Unenforced {
+		row("not enforced", "%s", text)
+	}
 }
 
 // printStops prints how the last runs of a server ended.
