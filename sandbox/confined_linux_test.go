@@ -293,6 +293,7 @@ func TestConfinedServerKeepsItsLimits(t *testing.T) {
 }
 
 func TestConfinedTreeThatUsesTooMuchIsEnded(t *testing.T) {
+	needHogs(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,9 @@ import (
 // playCrowd makes many connections at the same time, while others wait for one that never
 // comes: more than the gate answers at a time, of callers that don't wait.
 func playCrowd([]string) error {
-	stuck := sockaddr(unix.AF_INET, netip.MustParseAddrPort(fmt.Sprintf("%s:%d", public, busyPort)))
+	busy := netip.MustParseAddrPort(fmt.Sprintf("%s:%d", public, busyPort))
 	for range 16 {
+		stuck := sockaddr(unix.AF_INET, busy) // which connecting writes to
 		fd, err := tcpSocket()
 		if err != nil {
 			return err
