@@ -192,7 +192,7 @@ func leakers() map[string]leaker {
 		"python": {"python3", "-c", "import time\na = []\nwhile True:\n" +
 			" a.append(bytearray(b'x') * (4 << 20)); time.sleep(0.02)"},
 		"python-forks": {"python3", "-c", "import os, time\nwhile True:\n if os.fork() == 0:\n" +
-			"  a = bytearray(b'x') * (60 << 20); time.sleep(1000)\n time.sleep(0.3)"},
+			"  a = bytearray(b'x') * (20 << 20); time.sleep(1000)\n time.sleep(0.3)"},
 		"python-shared": {"python3", "-c", "import mmap, time\na = []\nwhile True:\n" +
 			" m = mmap.mmap(-1, 4 << 20); m.write(b'x' * (4 << 20)); a.append(m); time.sleep(0.02)"},
 		"python-file": {"python3", "-c", "import mmap, tempfile, time\na = []\nwhile True:\n" +
@@ -208,7 +208,7 @@ func TestLeakers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes some seconds")
 	}
-	const limit, fork = 256, 60
+	const limit, forks = 256, 60
 	servers := map[string]fields{"neighbour": misbehaving()}
 	for name, l := range leakers() {
 		path, err := exec.LookPath(l.runtime)
@@ -232,8 +232,9 @@ func TestLeakers(t *testing.T) {
 			f := r.state(name, source.Parked).LastError
 			peak := peakOf(t, f)
 			t.Logf("%s, %s: %s", name, layers, strings.Split(f.Message, ";")[0])
-			// What one of its processes takes at once comes on top.
-			if f.Reason != source.ReasonMemory || peak > limit*11/10+fork {
+			// What comes between two samples is on top, some forks of 20 MB on a machine with much
+			// to do.
+			if f.Reason != source.ReasonMemory || peak > limit*11/10+forks {
 				t.Errorf("%s, %s: reason %q, peak %d: %s", name, layers, f.Reason, peak, f)
 			}
 		}
