@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -217,10 +216,20 @@ func (c *cell) link(home string) {
 		if err != nil || home == "" || !filepath.IsLocal(name) || name == "." {
 			continue
 		}
-		if !slices.ContainsFunc(slices.Collect(maps.Values(c.links)), func(l string) bool { return isBelow(path, l) }) {
+		if !c.linked(path) {
 			c.links[name] = path
 		}
 	}
+}
+
+// linked reports whether a path is in a folder that has a link.
+func (c *cell) linked(path string) bool {
+	for _, folder := range c.links {
+		if isBelow(path, folder) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *cell) warn(format string, args ...any) {

@@ -290,6 +290,19 @@ func TestFurnishingFollowsNoLink(t *testing.T) {
 	}
 }
 
+// A folder that is opened is one link in the private home, whatever else is named in it.
+func TestLinksIntoTheHome(t *testing.T) {
+	p := newPlace(t)
+	c, err := p.cell(nil, "/bin/ls", "HOME/notes/a.txt", "HOME/notes", "HOME/tools/bin/tool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"notes": p.path("HOME/notes"), "tools/bin/tool": p.path("HOME/tools/bin/tool")}
+	if diff := cmp.Diff(want, c.links); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // needSandbox skips a test where servers can't be kept from files.
 func needSandbox(t *testing.T) {
 	t.Helper()

@@ -4,7 +4,6 @@ package supervisor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -54,13 +53,7 @@ func (a *attendance) ranOut() bool {
 	case exit.Code <= 0 && !diesOfItself(exit.Signal):
 		return false
 	}
-	return exit.Near || exit.Peak >= limit*9/10 || exit.Peak >= limit/4 && a.saysMemory()
-}
-
-// saysMemory reports whether the server wrote, in this run, that it got no memory.
-func (a *attendance) saysMemory() bool {
-	lines, _ := a.ring.after(a.stderr)
-	return slices.ContainsFunc(lines, func(line source.Line) bool { return saysMemory(line.Text) })
+	return exit.Near || exit.Peak >= limit*9/10 || exit.Peak >= limit/4 && saysMemory(a.words())
 }
 
 // diesOfItself reports whether a signal is one by which runtimes end themselves when

@@ -19,37 +19,47 @@ type vain struct {
 	fix   string
 }
 
+// What runtimes write when starting them again would change nothing.
+var (
+	npmHasNone    = regexp.MustCompile(`(?m)^npm (error|ERR!) code (E404|ETARGET|ENOVERSIONS)\b`)
+	npmNoName     = regexp.MustCompile(`(?m)^npm (error|ERR!) code EINVALIDPACKAGENAME\b`)
+	npmNoProgram  = regexp.MustCompile(`(?m)^npm (error|ERR!) could not determine executable to run`)
+	uvHasNone     = regexp.MustCompile(`was not found in the package registry|No solution found when resolving tool`)
+	nodeHasNone   = regexp.MustCompile(`(?m)^Error: Cannot find module '`)
+	pythonHasNone = regexp.MustCompile(`(?m)^\S*python\S*: (can't open file|No module named) `)
+)
+
 // vainStarts are the ways in which starts are known to end in vain.
 func vainStarts() []vain {
 	return []vain{
 		{
-			words: regexp.MustCompile(`(?m)^npm (error|ERR!) code (E404|ETARGET|ENOVERSIONS)\b`),
+			words: npmHasNone,
 			what:  "npm has no such package, or no such version of it",
 			fix:   "correct the package in args",
 		},
 		{
-			words: regexp.MustCompile(`(?m)^npm (error|ERR!) code EINVALIDPACKAGENAME\b`),
+			words: npmNoName,
 			what:  "npm says that this is no name of a package",
 			fix:   "correct the package in args",
 		},
 		{
-			words: regexp.MustCompile(`(?m)^npm (error|ERR!) could not determine executable to run`),
+			words: npmNoProgram,
 			what:  "the package has no program that npx could run",
 			fix:   "name the program in args: -p PACKAGE PROGRAM",
 		},
 		{
-			words: regexp.MustCompile(`was not found in the package registry|No solution found when resolving tool`),
+			words: uvHasNone,
 			what:  "uv has no such package, or no such version of it",
 			fix:   "correct the package in args",
 		},
 		{
-			words: regexp.MustCompile(`(?m)^Error: Cannot find module '`),
+			words: nodeHasNone,
 			codes: []int{1},
 			what:  "Node.js can't find the program, or what that needs",
 			fix:   "correct the path in args, or install what it needs",
 		},
 		{
-			words: regexp.MustCompile(`(?m)^\S*python\S*: (can't open file|No module named) `),
+			words: pythonHasNone,
 			codes: []int{1, 2},
 			what:  "Python can't find the program",
 			fix:   "correct the path or the module in args",

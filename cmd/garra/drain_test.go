@@ -45,12 +45,7 @@ func TestDrainOfAGateway(t *testing.T) {
 	if status, body := third.must(resp); !strings.Contains(body, "gateway.away") || !resp.Close {
 		t.Errorf("a new call: %d %s, last on its connection: %v", status, body, resp.Close)
 	}
-	if status, body := other.must(other.reply(question)); status != http.StatusAccepted {
-		t.Errorf("the answer to a question: %d %s", status, body)
-	}
-	if data := next(); !strings.Contains(data, "me") {
-		t.Errorf("the call in flight: %s", data)
-	}
+	finishes(t, other, question, next)
 	if code := p.code(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

@@ -45,6 +45,7 @@ type engine struct {
 	logins     *oauth.Store
 	smith      locksmith
 	keeper     *secrets.Keeper
+	history    *history.History
 	events     *adminapi.Events
 	edit       func(*mcpconfig.Config) error // applied to what is loaded, under mu; nil for none
 	applied    func(*mcpconfig.Config)       // told of each configuration in force, under mu; nil for nobody
@@ -90,11 +91,11 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		Notification: e.gateway.Notified,
 		Request:      e.gateway.Asked,
 	}
-	past, err := e.readHistory(p.keeps)
-	if err != nil {
+	var err error
+	if e.history, err = e.readHistory(p.keeps); err != nil {
 		return nil, err
 	}
-	shared := lifecycle.Shared{Drain: p.drain, History: past, Rate: new(backoff.Rate)}
+	shared := lifecycle.Shared{Drain: p.drain, History: e.history, Rate: new(backoff.Rate)}
 	e.logins = loginsIn(places)
 	e.keeper = e.newKeeper(host.Env)
 	e.remote = remote.New(remote.Options{
@@ -105,7 +106,7 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 		Host: host, Secrets: e.keeper, Redact: p.redact, Blocked: e.keeper.Blocked, Once: p.brief, Hooks: hooks,
 		Shared:     shared,
 		PrivateDir: filepath.Join(places.RunDir, "private"),
-		Own:        places.Own(),
+		Own:        ownPaths(places),
 	}
 	if p.keeps {
 		of.IsolationFile = isolationFile(places)
@@ -113,6 +114,19 @@ func newEngine(places place.Places, log zerolog.Logger, p purpose) (*engine, err
 	e.supervisor, err = supervisor.New(of)
 	e.invalid = lifecycle.NewSet[*lifecycle.Invalid]()
 	return e, err
+}
+
+// ownPaths are garra's alone: the state folder, and in the configuration folder its own
+// files. What else somebody keeps there is theirs.
+func ownPaths(places place.Places) []string {
+	own := []string{places.StateDir, places.RunDir, places.Vault}
+	for _, name := range []string{
+		mcpconfig.ServersFile, mcpconfig.GeneralFile, "config.yaml", "connectors.toml", "providers",
+		"catalog.lock.json",
+	} {
+		own = append(own, filepath.Join(places.ConfigDir, name))
+	}
+	return own
 }
 
 // readHistory reads how servers ended before. Who doesn't keep that only shows it.
@@ -159,6 +173,7 @@ func (e *engine) close(ctx context.Context) {
 	}
 	e.logins.Close(ctx) // a refresh that is given up may cost the login
 	e.keeper.Close()
+	e.history.Close()
 }
 
 // load reads the configuration and applies it. A file that can't be parsed

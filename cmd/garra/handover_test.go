@@ -158,12 +158,7 @@ func TestHandoverLeavesCallsInFlight(t *testing.T) {
 	other.session = c.session
 	successor := start(t, h.command("serve", "--replace", "--no-auth"))
 	h.serving(successor)
-	if status, body := other.must(other.reply(question)); status != http.StatusAccepted {
-		t.Errorf("the answer to a question: %d %s", status, body)
-	}
-	if data := next(); !strings.Contains(data, "me") {
-		t.Errorf("the call in flight: %s", data)
-	}
+	finishes(t, other, question, next)
 	if code := p.code(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

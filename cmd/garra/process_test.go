@@ -391,3 +391,15 @@ func serverPID(t *testing.T, h *home) (pid int) {
 	}
 	return pid
 }
+
+// finishes answers the question of a call in flight on another connection, and makes sure
+// that the call ends with what was answered.
+func finishes(t *testing.T, other *caller, question json.RawMessage, next func() string) {
+	t.Helper()
+	if status, body := other.must(other.reply(question)); status != http.StatusAccepted {
+		t.Errorf("the answer to a question: %d %s", status, body)
+	}
+	if data := next(); !strings.Contains(data, "me") {
+		t.Errorf("the call in flight: %s", data)
+	}
+}

@@ -29,18 +29,6 @@ type Places struct {
 	AuditDir  string `json:"audit_dir"`
 }
 
-// Own are the paths that are garra's alone: the state folder, and in the configuration
-// folder its own files. What else somebody keeps there is theirs.
-func (p Places) Own() []string {
-	own := []string{p.StateDir, p.RunDir, p.Vault}
-	for _, name := range []string{
-		"mcp.json", "config.yml", "config.yaml", "connectors.toml", "providers", "catalog.lock.json",
-	} {
-		own = append(own, filepath.Join(p.ConfigDir, name))
-	}
-	return own
-}
-
 // Find returns the places for a configuration folder; configDir is what the
 // user asked for, empty for the usual one. getenv reads the environment. Nothing
 // is created. It fails when no home folder is known where one is needed.
